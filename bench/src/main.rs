@@ -1,0 +1,59 @@
+//! Measurements against a raw baseline of the same run: `cargo xtask bench NAME`.
+//!
+//! A bench is a function that answers with rows; it stands in [`BENCHES`]. Machines are noisy, so whatever can be compared
+//! is measured alternately with its baseline, and the ratio is what counts. Thresholds live here and never in tests.
+
+mod log;
+mod rows;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use rows::Rows;
+
+/// A bench and its name on the command line.
+type Bench = (&'static str, fn() -> Result<Rows>);
+
+const BENCHES: &[Bench] = &[("log", log::run)];
+
+#[derive(Parser)]
+#[command(about = "Measure noetl.", disable_version_flag = true)]
+struct Cli {
+    #[arg(value_parser = BENCHES.iter().map(|(name, _)| *name).collect::<Vec<_>>())]
+    name: String,
+    /// Write the rows to this file as well.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// True if every floor was reached.
+fn run(cli: &Cli) -> Result<bool> {
+    if cfg!(debug_assertions) {
+        eprintln!("this is a build without optimisations: its numbers mean nothing, use `cargo xtask bench`");
+    }
+    let (_, bench) = BENCHES.iter().find(|(name, _)| *name == cli.name).context("clap lets only known names pass")?;
+    let rows = bench()?;
+    println!("{}", rows.table());
+    if let Some(file) = &cli.json {
+        std::fs::write(file, rows.json()?).with_context(|| format!("write {}", file.display()))?;
+    }
+    let missed = rows.below_floor();
+    for name in &missed {
+        eprintln!("below its floor: {name}");
+    }
+    Ok(missed.is_empty())
+}

@@ -1,0 +1,63 @@
+//! Puts the platform's own components into the binary.
+//!
+//! `cargo xtask build` compiles them to `<target>/guests/system/<path>.wasm`, with `__` in file names for the `/` of a
+//! plugin's path. This script lists what is there in `embedded.rs`; the compiler reads the bytes and notices when they
+//! change. Another folder can be named with `NOETL_GUESTS_DIR`. It compiles nothing itself, because a guest build inside a
+//! build script would wait for the lock its own Cargo holds.
+
+use std::env;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const VARIABLE: &str = "NOETL_GUESTS_DIR";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    let folder = system_folder(&out);
+    println!("cargo::rerun-if-changed={}", folder.display());
+
+    let components = components(&folder)?;
+    if components.is_empty() {
+        println!("cargo::error=no system components in {}: run `cargo xtask build` first", folder.display());
+        return Ok(());
+    }
+    let mut code = String::from("/// Path and bytes of every component in the binary.\n");
+    code.push_str("pub static EMBEDDED: &[(&str, &[u8])] = &[\n");
+    for (path, file) in components {
+        writeln!(code, "    ({path:?}, include_bytes!({:?})),", file.display().to_string())?;
+    }
+    code.push_str("];\n");
+    fs::write(out.join("embedded.rs"), code)?;
+    Ok(())
+}
+
+/// The folder that was named, or the nearest one above the output folder, or where `cargo xtask build` would put it.
+fn system_folder(out: &Path) -> PathBuf {
+    if let Some(named) = env::var_os(VARIABLE) {
+        return PathBuf::from(named).join("system");
+    }
+    // OUT_DIR is <target>/[triple/]<profile>/build/<package>/out.
+    let mut candidates = out.ancestors().skip(4).take(2).map(|above| above.join("guests/system"));
+    let first = candidates.next().unwrap_or_default();
+    if first.is_dir() { first } else { candidates.find(|folder| folder.is_dir()).unwrap_or(first) }
+}
+
+fn components(folder: &Path) -> Result<Vec<(String, PathBuf)>, Box<dyn Error>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|extension| extension == "wasm") {
+            let name = file.file_stem().and_then(|stem| stem.to_str()).ok_or("a component's file name is not UTF-8")?;
+            found.push((name.replace("__", "/"), file));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

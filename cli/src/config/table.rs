@@ -1,0 +1,327 @@
+//! The options of a server, as one table.
+//!
+//! Parsing, environment lookup, bounds, documentation, `config show` and `config check` are all derived from
+//! the rows below; adding an option is adding a row and reading it where it takes effect. A test fails when a
+//! row is read nowhere, so no option can be documented and then ignored.
+//!
+//! Invariants: keys are `section.name`; the environment name follows from the key; every default is itself a
+//! valid value of its row.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use toml::de::DeValue;
+
+use noetl_contract::Capability;
+
+/// What an option accepts.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// `host:port`; port 0 takes any free one.
+    Address,
+    /// A folder; empty means the platform's usual place.
+    Folder,
+    Flag,
+    Number {
+        min: u64,
+        max: u64,
+        unit: &'static str,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any of these words.
+    Words(&'static [&'static str]),
+    /// Any of the contract's capabilities.
+    Capabilities,
+}
+
+/// One option.
+#[derive(Debug)]
+pub struct Row {
+    pub key: &'static str,
+    pub kind: Kind,
+    /// As the environment would spell it.
+    pub default: &'static str,
+    pub help: &'static str,
+    /// The release that first had it.
+    pub since: &'static str,
+}
+
+/// A value that satisfies its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Number(u64),
+    Flag(bool),
+    List(Vec<String>),
+}
+
+/// Classes of failed calls that can count against a new version; a test holds them against the host's.
+pub const FAULT_CLASSES: &[&str] = &["trap", "timeout", "memory", "output", "quota", "skew"];
+
+const fn number(min: u64, max: u64, unit: &'static str) -> Kind {
+    Kind::Number { min, max, unit }
+}
+
+const MIB: &str = "MiB";
+const MS: &str = "ms";
+
+macro_rules! rows {
+    ($($key:literal: $kind:expr, $default:literal, $since:literal, $help:literal;)*) => {
+        &[$(Row { key: $key, kind: $kind, default: $default, since: $since, help: $help }),*]
+    };
+}
+
+/// Every option there is, by section.
+#[rustfmt::skip]
+pub const TABLE: &[Row] = rows! {
+    "server.listen": Kind::Address, "127.0.0.1:8082", "0.1.0",
+        "Address the API listens on. Every call needs a token, but the server speaks plain HTTP: put TLS in front of it before it leaves the machine. Port 0 takes any free port.";
+    "server.data": Kind::Folder, "", "0.1.0",
+        "Folder of the log, the payloads and the caches; one server at a time. Empty means `$XDG_DATA_HOME/noetl`, or `~/.local/share/noetl`. `--data` and `NOETL_DATA` go first.";
+    "server.max_component_mb": number(1, 4096, MIB), "256", "0.1.0",
+        "Largest component that can be pushed.";
+    "server.max_call_mb": number(1, 4096, MIB), "512", "0.1.0",
+        "Largest body of a call.";
+    "server.metrics_open": Kind::Choice(&["loopback", "always", "never"]), "loopback", "0.1.0",
+        "When `/metrics` answers without a token: when the server listens on loopback only, always, or never.";
+    "server.max_connections": number(1, 1_000_000, "connections"), "4096", "0.1.0",
+        "Connections served at a time; more of them wait.";
+    "server.drain_secs": number(0, 3600, "s"), "10", "0.1.0",
+        "Time that open requests get to finish when the server stops.";
+    "log.format": Kind::Choice(&["text", "json"]), "text", "0.1.0",
+        "Form of the server's own log on stderr.";
+    "log.level": Kind::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "0.1.0",
+        "Least severe line of the server's own log that is written.";
+    "host.memory_budget_mb": number(64, 1 << 20, MIB), "2048", "0.1.0",
+        "Memory all running calls may use together. A call that does not fit waits; it does not fail.";
+    "host.system_reserve_mb": number(0, 1 << 20, MIB), "256", "0.1.0",
+        "Part of the memory budget that only the system ring can use, so that tenants cannot starve the platform.";
+    "host.threads": number(0, 1024, "threads"), "0", "0.1.0",
+        "Threads that run guests. 0 means one for each processor.";
+    "host.shards": number(0, 1024, "threads"), "0", "0.1.0",
+        "Threads that run resident components. 0 means one for each processor.";
+    "host.max_instances": number(1, 100_000, "instances"), "256", "0.1.0",
+        "Guest memories that can exist at the same time; further calls wait.";
+    "host.max_payload_mb": number(1, 1 << 30, MIB), "4096", "0.1.0",
+        "Largest payload a plugin can make or receive, such as the body of an HTTP answer.";
+    "host.max_cpu_ms": number(1, 86_400_000, MS), "60000", "0.1.0",
+        "Most compute time a manifest can ask for; a higher limit in a manifest is cut to this.";
+    "host.max_wall_ms": number(1, 86_400_000, MS), "300000", "0.1.0",
+        "Most time from start to end of a call that a manifest can ask for.";
+    "host.max_memory_mb": number(1, 65_536, MIB), "2048", "0.1.0",
+        "Most memory that a manifest can ask for, summed over all memories and tables of a call.";
+    "host.max_output_mb": number(1, 4096, MIB), "512", "0.1.0",
+        "Most bytes that a manifest can ask to answer with.";
+    "host.max_modules": number(1, 100_000, "modules"), "256", "0.1.0",
+        "Compiled components kept in memory; the least recently used goes first and is loaded again from the cache when needed.";
+    "host.compile_timeout_secs": number(1, 3600, "s"), "120", "0.1.0",
+        "Time one component may take to compile before the push is refused.";
+    "host.compile_memory_mb": number(128, 1 << 20, MIB), "4096", "0.1.0",
+        "Memory of the child process that compiles a component.";
+    "host.compile_jobs": number(1, 256, "jobs"), "1", "0.1.0",
+        "Components compiled at the same time; further ones wait.";
+    "rollback.calls": number(0, 1_000_000, "calls"), "20", "0.1.0",
+        "How many first calls of a new version are watched. 0 switches automatic rollback off.";
+    "rollback.max_failures": number(1, 1_000_000, "calls"), "5", "0.1.0",
+        "Failures among the watched calls at which the version is rolled back.";
+    "rollback.window_secs": number(1, 604_800, "s"), "3600", "0.1.0",
+        "How long after its switch a version is watched.";
+    "rollback.classes": Kind::Words(FAULT_CLASSES), "trap,timeout,memory,skew", "0.1.0",
+        "Classes of failure that count. A failure the plugin answers itself never counts.";
+    "policy.deny_capabilities": Kind::Capabilities, "", "0.1.0",
+        "Capabilities no plugin gets on this server, whatever its manifest and ring say.";
+    "policy.http_private_addresses": Kind::Flag, "false", "0.1.0",
+        "Whether plugins may reach loopback, link-local and private addresses over `http-client`.";
+    "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
+        "Log lines of plugins kept in memory for `noetl plugin logs`; the oldest go first.";
+};
+
+/// The row of `key`.
+pub fn row(key: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.key == key)
+}
+
+impl Row {
+    /// The environment variable that overrides it: `host.max_cpu_ms` is `NOETL_HOST_MAX_CPU_MS`.
+    pub fn env(&self) -> String {
+        env_name(self.key)
+    }
+
+    pub fn section(&self) -> &'static str {
+        self.key.split('.').next().unwrap_or(self.key)
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.key.split('.').nth(1).unwrap_or(self.key)
+    }
+
+    pub fn default_value(&self) -> Value {
+        self.kind.parse_text(self.default).expect("a test parses the default of every row")
+    }
+}
+
+pub fn env_name(key: &str) -> String {
+    format!("NOETL_{}", key.replace('.', "_").to_uppercase())
+}
+
+impl Kind {
+    /// Reads the form the environment and the command line use.
+    pub fn parse_text(self, text: &str) -> Result<Value, String> {
+        match self {
+            Kind::Address | Kind::Folder | Kind::Choice(_) => self.check(Value::Text(text.to_owned())),
+            Kind::Flag => match text {
+                "true" => Ok(Value::Flag(true)),
+                "false" => Ok(Value::Flag(false)),
+                _ => Err(format!("`{text}` is neither `true` nor `false`")),
+            },
+            Kind::Number { .. } => {
+                let number = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
+                self.check(Value::Number(number))
+            }
+            Kind::Words(_) | Kind::Capabilities => {
+                let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+                self.check(Value::List(words.map(str::to_owned).collect()))
+            }
+        }
+    }
+
+    /// Reads the form a TOML file uses.
+    pub fn parse_toml(self, value: &DeValue<'_>) -> Result<Value, String> {
+        let wanted = |what: &str| format!("must be {what}, not {}", article(value.type_str()));
+        match self {
+            Kind::Address | Kind::Folder | Kind::Choice(_) => {
+                let text = value.as_str().ok_or_else(|| wanted("a string"))?;
+                self.check(Value::Text(text.to_owned()))
+            }
+            Kind::Flag => Ok(Value::Flag(value.as_bool().ok_or_else(|| wanted("`true` or `false`"))?)),
+            Kind::Number { .. } => {
+                let digits = value.as_integer().ok_or_else(|| wanted("a whole number"))?;
+                let number = u64::from_str_radix(&digits.as_str().replace('_', ""), digits.radix())
+                    .map_err(|_| format!("`{digits}` is out of range: {}", self.describe()))?;
+                self.check(Value::Number(number))
+            }
+            Kind::Words(_) | Kind::Capabilities => {
+                let items = value.as_array().ok_or_else(|| wanted("a list of strings"))?;
+                let words = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
+                self.check(Value::List(words.collect::<Option<_>>().ok_or("every item must be a string")?))
+            }
+        }
+    }
+
+    fn check(self, value: Value) -> Result<Value, String> {
+        match (self, &value) {
+            (Kind::Address, Value::Text(text)) if text.parse::<SocketAddr>().is_err() => {
+                return Err(format!("`{text}` is not an address and a port: use for example `127.0.0.1:8082`"));
+            }
+            (Kind::Number { min, max, .. }, Value::Number(number)) if !(min..=max).contains(number) => {
+                return Err(format!("{number} is out of range: {}", self.describe()));
+            }
+            (Kind::Choice(words), Value::Text(text)) => known_word(text, words)?,
+            (Kind::Words(words), Value::List(list)) => {
+                list.iter().try_for_each(|word| known_word(word, words))?;
+            }
+            (Kind::Capabilities, Value::List(list)) => {
+                let names = Capability::ALL.map(Capability::name);
+                list.iter().try_for_each(|word| known_word(word, &names))?;
+            }
+            _ => {}
+        }
+        Ok(value)
+    }
+
+    /// What to write, for the documentation and for messages.
+    pub fn describe(self) -> String {
+        match self {
+            Kind::Address => "address and port".to_owned(),
+            Kind::Folder => "folder".to_owned(),
+            Kind::Flag => "`true` or `false`".to_owned(),
+            Kind::Number { min, max, unit } => format!("a whole number from {min} to {max} ({unit})"),
+            Kind::Choice(words) => format!("one of {}", quoted(words)),
+            Kind::Words(words) => format!("list of {}", quoted(words)),
+            Kind::Capabilities => format!("list of {}", quoted(&Capability::ALL.map(Capability::name))),
+        }
+    }
+}
+
+fn known_word(word: &str, words: &[&str]) -> Result<(), String> {
+    if words.contains(&word) {
+        return Ok(());
+    }
+    let nearest = super::suggest::nearest(word, words.iter().copied());
+    let hint = nearest.map_or_else(|| format!("use {}", quoted(words)), |near| format!("did you mean `{near}`?"));
+    Err(format!("`{word}` is not known: {hint}"))
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
+impl fmt::Display for Value {
+    /// As a TOML file would have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let toml = match self {
+            Value::Text(text) => toml::Value::String(text.clone()),
+            Value::Number(number) => return write!(f, "{number}"),
+            Value::Flag(flag) => toml::Value::Boolean(*flag),
+            Value::List(list) => toml::Value::Array(list.iter().cloned().map(toml::Value::String).collect()),
+        };
+        write!(f, "{toml}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_well_formed_and_its_default_is_valid() {
+        let mut keys = BTreeSet::new();
+        let mut envs = BTreeSet::new();
+        for row in TABLE {
+            assert_eq!(row.key.split('.').count(), 2, "{}", row.key);
+            assert!(row.key.chars().all(|c| matches!(c, 'a'..='z' | '_' | '.')), "{}", row.key);
+            assert!(row.help.ends_with('.') && row.help.len() > 20, "{}: help is not a sentence", row.key);
+            assert!(row.kind.parse_text(row.default).is_ok(), "{}: default", row.key);
+            assert!(keys.insert(row.key) && envs.insert(row.env()), "{} is there twice", row.key);
+        }
+    }
+
+    #[test]
+    fn rows_of_a_section_stand_together() {
+        let mut sections: Vec<_> = TABLE.iter().map(Row::section).collect();
+        sections.dedup();
+        let distinct: BTreeSet<_> = sections.iter().collect();
+        assert_eq!(distinct.len(), sections.len(), "a section is split: {sections:?}");
+    }
+
+    #[test]
+    fn values_out_of_bounds_say_what_is_allowed() {
+        let kind = row("host.threads").expect("row").kind;
+        assert_eq!(kind.parse_text("4"), Ok(Value::Number(4)));
+        let message = kind.parse_text("5000").expect_err("out of range");
+        assert!(message.contains("from 0 to 1024"), "{message}");
+        assert!(kind.parse_text("-1").is_err() && kind.parse_text("4.5").is_err());
+        let message = row("log.level").expect("row").kind.parse_text("inof").expect_err("unknown word");
+        assert!(message.contains("did you mean `info`?"), "{message}");
+        let kind = row("policy.deny_capabilities").expect("row").kind;
+        assert_eq!(kind.parse_text("kv, log"), Ok(Value::List(vec!["kv".into(), "log".into()])));
+        assert!(kind.parse_text("kvv").expect_err("unknown").contains("did you mean `kv`?"));
+    }
+
+    /// An option nobody reads is a promise nobody keeps.
+    #[test]
+    fn every_row_is_read_where_it_takes_effect() {
+        let readers = concat!(include_str!("../serve/options.rs"), include_str!("../serve/mod.rs"));
+        for row in TABLE {
+            assert!(readers.contains(&format!("\"{}\"", row.key)), "nothing reads {}", row.key);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The `noetl` command: parses, runs one command, reports how it ended.
+//!
+//! This file only wires. A command returns an `Outcome`; printing the failure and choosing the exit code
+//! happen here, once.
+
+mod args;
+mod client;
+mod config;
+mod failure;
+mod log;
+mod output;
+mod plugin;
+mod serve;
+mod token;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+use serde_json::json;
+
+use args::{Cli, Command, Context};
+use failure::{Failure, Outcome};
+use output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.global.json, cli.global.color, cli.global.verbose);
+    // Comes before everything else: the compiler process has an empty environment and its own exit codes.
+    if let Command::Compile(job) = &cli.command {
+        return compile(job);
+    }
+    match Context::new(cli.global).and_then(|context| run(cli.command, &context)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report(&output);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+fn run(command: Command, context: &Context) -> Outcome {
+    match command {
+        Command::Serve(serve) => serve.run(context),
+        Command::Plugin(command) => plugin::run(command, context),
+        Command::Token(command) => on_runtime(token::run(command, context)),
+        Command::Config(command) => config::run(command, context),
+        Command::Log(command) => log::run(&command, context),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "noetl", &mut script);
+            context.output.raw(&script);
+            Ok(())
+        }
+        Command::Version => {
+            let version = json!({ "version": env!("CARGO_PKG_VERSION"), "arch": std::env::consts::ARCH,
+                                  "os": std::env::consts::OS });
+            context.output.result(&version, |_| format!("noetl {}", env!("CARGO_PKG_VERSION")));
+            Ok(())
+        }
+        Command::Compile(_) => Ok(()),
+    }
+}
+
+/// Client commands wait for one thing at a time: one thread is enough.
+fn on_runtime(command: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("start the runtime: {error}")))?;
+    runtime.block_on(command)
+}
+
+fn compile(job: &args::Compile) -> ExitCode {
+    let code = noetl_host::compile::child::main(&noetl_host::compile::child::Job {
+        engine: &job.engine,
+        input: &job.input,
+        output: &job.output,
+        memory_bytes: job.memory_bytes,
+        cpu_seconds: job.cpu_seconds,
+    });
+    u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
+}

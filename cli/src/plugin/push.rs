@@ -1,0 +1,251 @@
+//! `noetl plugin push`: a project or a component becomes a version in the catalog.
+//!
+//! What the new version may do that the running one may not is shown before anything is sent. The server decides
+//! whether that needs a grant: asking here as well would only let the two drift apart. When it says so, a person at
+//! a terminal is asked; anything else gets exit code 5 and the exact command to run.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use noetl_contract::CapabilitySet;
+use reqwest::Method;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use serde_json::Value;
+
+use super::changes::Changes;
+use super::component::Component;
+use crate::args::Context;
+use crate::client::Client;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::output::{Output, Paint, cell, short_digest, size};
+
+const CHUNK: usize = 64 << 10;
+
+#[derive(Debug, Args)]
+pub struct Push {
+    /// A project's folder, which is built first, or a component file.
+    #[arg(value_name = "DIR|FILE")]
+    what: PathBuf,
+    #[command(flatten)]
+    options: PushOptions,
+}
+
+/// What a push can say besides the bytes.
+#[derive(Debug, Clone, Args)]
+pub struct PushOptions {
+    /// The channel that moves to the version [default: stable].
+    #[arg(long)]
+    pub channel: Option<String>,
+    /// Capabilities this version may have beyond those of the running one, separated by commas, or `all`.
+    #[arg(long, value_name = "CAP,...|all", value_parser = grant_list)]
+    pub grant: Option<String>,
+    /// Trust it less than its path allows.
+    #[arg(long, value_parser = ["pure", "user", "tenant", "system"])]
+    pub ring: Option<String>,
+    /// Why, for the history.
+    #[arg(long)]
+    pub reason: Option<String>,
+}
+
+impl Push {
+    pub async fn run(self, context: &Context) -> Outcome {
+        let output = context.output;
+        let component = load(&self.what, &output)?;
+        let client = context.client()?;
+        let before = running_capabilities(&client, &component, self.options.channel.as_deref()).await?;
+        announce(&component, before, &output);
+        let mut options = self.options;
+        let answer = match send(&client, &component, &options, &output).await {
+            Err(refusal) if refusal.code() == "needs_grant" => {
+                let wanted = wanted_grants(&refusal);
+                if !output.is_interactive() || !agrees(&refusal, &wanted, output.stderr_paint()) {
+                    return Err(with_command(refusal, &self.what, &options, &wanted));
+                }
+                options.grant = Some(merged(options.grant.as_deref(), &wanted));
+                send(&client, &component, &options, &output).await?
+            }
+            other => other?,
+        };
+        output.result(&answer, |paint| summary(&answer, paint));
+        Ok(())
+    }
+}
+
+fn load(what: &Path, output: &Output) -> Outcome<Component> {
+    if what.is_dir() { super::build::build(what, None, output) } else { Component::read(what) }
+}
+
+/// What the version that serves now may use; none when nothing serves yet.
+pub async fn running_capabilities(
+    client: &Client,
+    component: &Component,
+    channel: Option<&str>,
+) -> Outcome<Option<CapabilitySet>> {
+    match client.get(&super::at(&component.manifest.path), &[]).await {
+        Ok(shown) => Ok(super::show::capabilities_on(&shown, channel.unwrap_or("stable"))),
+        Err(failure) if failure.exit == Exit::NotFound => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn announce(component: &Component, before: Option<CapabilitySet>, output: &Output) {
+    if output.json {
+        return;
+    }
+    let manifest = &component.manifest;
+    let paint = output.stderr_paint();
+    output.say(format_args!("{} {}", paint.bold(&manifest.path), paint.bold(&manifest.version)));
+    let Some(before) = before else {
+        return output.say(format_args!("  first version; it asks for {}", manifest.capabilities));
+    };
+    let changes = Changes::of_capabilities(before, manifest.capabilities);
+    if changes.is_empty() {
+        return output.say("  asks for the same capabilities as the running version");
+    }
+    output.say("  capabilities, compared with the running version:");
+    changes.lines(paint).iter().for_each(|line| output.say(line));
+}
+
+/// Sends the bytes; the answer describes the version.
+pub async fn send(client: &Client, component: &Component, options: &PushOptions, output: &Output) -> Outcome<Value> {
+    let bytes = Bytes::from(component.bytes.clone());
+    let total = bytes.len();
+    let bar = if output.shows_progress() { progress(total as u64) } else { ProgressBar::hidden() };
+    let moving = bar.clone();
+    let chunks = (0..total).step_by(CHUNK).map(move |start| {
+        let chunk = bytes.slice(start..(start + CHUNK).min(total));
+        moving.inc(chunk.len() as u64);
+        Ok::<_, std::io::Error>(chunk)
+    });
+    let query = [
+        ("channel", options.channel.as_deref()),
+        ("ring", options.ring.as_deref()),
+        ("grant", options.grant.as_deref()),
+        ("reason", options.reason.as_deref()),
+    ];
+    let request = client
+        .request(Method::POST, "/api/plugins", &query)
+        .header(CONTENT_TYPE, "application/wasm")
+        .header(CONTENT_LENGTH, total)
+        .body(reqwest::Body::wrap_stream(futures::stream::iter(chunks)));
+    let answer = client.send(request).await;
+    bar.finish_and_clear();
+    client.json(answer?).await
+}
+
+fn progress(total: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("  sending {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}");
+    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// The capabilities the server wants granted.
+pub fn wanted_grants(refusal: &Failure) -> Vec<String> {
+    let added = refusal.problem.as_ref().and_then(|problem| problem["added"].as_array());
+    added.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn agrees(refusal: &Failure, wanted: &[String], paint: Paint) -> bool {
+    let mut stderr = std::io::stderr();
+    let question = paint.bold(format_args!("grant {}? [y/N] ", wanted.join(", ")));
+    let _ = write!(stderr, "{}\n{question}", crate::output::printable(&refusal.message));
+    let _ = stderr.flush();
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// The refusal, with the command that would be accepted.
+fn with_command(refusal: Failure, what: &Path, options: &PushOptions, wanted: &[String]) -> Failure {
+    let mut command = format!("noetl plugin push {}", quoted(&what.display().to_string()));
+    let grant = merged(options.grant.as_deref(), wanted);
+    let all =
+        [("channel", &options.channel), ("ring", &options.ring), ("grant", &Some(grant)), ("reason", &options.reason)];
+    for (name, value) in all {
+        if let Some(value) = value {
+            command.push_str(&format!(" --{name} {}", quoted(value)));
+        }
+    }
+    refusal.next(format!("if that is meant, run: {command}"))
+}
+
+fn merged(given: Option<&str>, wanted: &[String]) -> String {
+    let mut names: Vec<&str> = given.into_iter().flat_map(|given| given.split(',')).collect();
+    wanted.iter().for_each(|name| {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    });
+    names.join(",")
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ',' | '@' | '+' | ':');
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+fn grant_list(text: &str) -> Result<String, String> {
+    if text == "all" { Ok(text.to_owned()) } else { super::call::capability_list(text) }
+}
+
+fn summary(answer: &Value, paint: Paint) -> String {
+    let created = if answer["created"] == Value::Bool(false) { "was there already" } else { "is live" };
+    let mut text = format!(
+        "{} {} {} on {} (ring {}, {}, {})",
+        cell(&answer["path"]),
+        cell(&answer["version"]),
+        paint.good(created),
+        cell(&answer["channel"]),
+        cell(&answer["ring"]),
+        answer["size"].as_u64().map_or_else(|| cell(&answer["size"]), size),
+        short_digest(&cell(&answer["digest"]))
+    );
+    if let Some(previous) = answer["previous"].as_str() {
+        text.push_str(&format!("\n  before: {previous}; back with `noetl plugin rollback {}`", cell(&answer["path"])));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn options() -> PushOptions {
+        PushOptions {
+            channel: Some("canary".into()),
+            grant: Some("kv".into()),
+            ring: None,
+            reason: Some("it's new".into()),
+        }
+    }
+
+    #[test]
+    fn a_refusal_comes_with_the_exact_command() {
+        let mut refusal = Failure::new(Exit::Conflict, "needs more");
+        refusal.problem = Some(json!({ "code": "needs_grant", "added": ["http-client", "payload"] }));
+        let wanted = wanted_grants(&refusal);
+        let failure = with_command(refusal, Path::new("my plugin"), &options(), &wanted);
+        assert_eq!(
+            failure.next.expect("a command"),
+            "if that is meant, run: noetl plugin push 'my plugin' --channel canary --grant kv,http-client,payload \
+             --reason 'it'\\''s new'"
+        );
+        assert_eq!(failure.exit, Exit::Conflict);
+    }
+
+    #[test]
+    fn grants_are_checked_and_not_repeated() {
+        assert_eq!(grant_list("all").expect("all"), "all");
+        assert!(grant_list("everything").is_err());
+        assert_eq!(merged(Some("kv"), &["kv".into(), "log".into()]), "kv,log");
+        assert_eq!(merged(None, &["log".into()]), "log");
+    }
+}

@@ -1,0 +1,169 @@
+//! `noetl serve`: a server on one data folder, from start to a graceful stop.
+//!
+//! Order matters. The configuration is read whole before anything is touched; the folder's lock is taken before the
+//! port, so that of two servers on one folder the second never answers; the address is announced only when the kernel
+//! is ready to answer. SIGINT and SIGTERM let open requests finish.
+
+mod announce;
+mod embedded;
+pub mod options;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use noetl_dispatch::Kernel;
+use noetl_registry::tokens::Admin;
+use noetl_store::folder::{DataFolder, FolderError};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Context, SettingFlag};
+use crate::client::TOKEN_FILE;
+use crate::config::load::Settings;
+use crate::config::{File, load_all};
+use crate::failure::{Exit, Failure, Outcome};
+use announce::Announcement;
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    #[command(flatten)]
+    file: File,
+    /// Address to listen on; port 0 takes any free one.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+}
+
+impl Serve {
+    pub fn run(self, context: &Context) -> Outcome {
+        let settings = load_all(&self.file, self.flags(context))?;
+        start_log(&settings)?;
+        let data = match settings.text("server.data") {
+            "" => context.target.data.clone(),
+            data => PathBuf::from(data),
+        };
+        let runtime =
+            tokio::runtime::Runtime::new().map_err(|error| Failure::failed(format!("start the runtime: {error}")))?;
+        let ended = runtime.block_on(serve(&settings, data, context));
+        // The kernel goes last and outside of the runtime, because it waits for its own threads when it is dropped.
+        drop(runtime);
+        ended.map(drop)
+    }
+
+    fn flags(&self, context: &Context) -> Vec<SettingFlag> {
+        let mut flags = context.setting_flags();
+        if let Some(listen) = self.listen {
+            flags.push(("server.listen", listen.to_string(), "--listen"));
+        }
+        flags
+    }
+}
+
+async fn serve(settings: &Settings, data: PathBuf, context: &Context) -> Outcome<Arc<Kernel>> {
+    // Asked for first, so that a signal during the start is kept and stops the server as soon as it is up.
+    let stop = stop_signal()?;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = DataFolder::open(&data).map_err(|error| match error {
+        FolderError::InUse { .. } => Failure::new(Exit::Conflict, error.to_string()),
+        FolderError::Io { .. } => {
+            Failure::failed(error.to_string()).next("name a folder this user can write with --data")
+        }
+    })?;
+    let listen = settings.text("server.listen");
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        Failure::failed(format!("cannot listen on {listen}: {error}"))
+            .next("choose another address with --listen; port 0 takes any free one")
+    })?;
+    let address = listener.local_addr().map_err(|error| Failure::failed(format!("find the address: {error}")))?;
+    let kernel = Kernel::start(options::kernel(settings), folder, embedded::all()?)
+        .await
+        .map_err(|error| Failure::failed(format!("cannot start on {}: {}", data.display(), chain(&error))))?;
+    ensure_admin(&kernel, &data, context).await?;
+    if !address.ip().is_loopback() {
+        context.output.warn(format_args!(
+            "{address} is reached from other machines, and tokens travel in the clear over plain HTTP: put TLS in front"
+        ));
+    }
+    let url = format!("http://{}", reachable(address));
+    let announcement = Announcement::write(&data, &url)?;
+    context.output.say(format_args!("listening on {url}"));
+    let ended = noetl_http::serve(listener, kernel.clone(), options::http(settings), stop).await;
+    drop(announcement);
+    ended.map_err(|error| Failure::failed(format!("the server ended: {error}")))?;
+    Ok(kernel)
+}
+
+/// The administrator's token, where commands on this machine look for it.
+async fn ensure_admin(kernel: &Kernel, data: &Path, context: &Context) -> Outcome {
+    let file = data.join(TOKEN_FILE);
+    match kernel.tokens().ensure_admin(&file).await {
+        Ok(Admin::Created(_)) => {
+            context.output.say(format_args!("made the administrator's token in {}", file.display()))
+        }
+        Ok(Admin::Reused(_)) => {}
+        Ok(Admin::Revoked(_)) => context.output.warn(format_args!(
+            "the administrator's token in {} is revoked; delete the file and start again to have another made",
+            file.display()
+        )),
+        Err(error) => return Err(Failure::failed(error.to_string())),
+    }
+    Ok(())
+}
+
+/// The address a command on this machine can use: an unspecified one listens on loopback too.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], v4.port())),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, v6.port())),
+        other => other,
+    }
+}
+
+fn stop_signal() -> Outcome<impl Future<Output = ()> + Send + 'static> {
+    let listen = |kind| signal(kind).map_err(|error| Failure::failed(format!("wait for signals: {error}")));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("stopping: open requests may finish");
+    })
+}
+
+/// The server's own log, on stderr.
+fn start_log(settings: &Settings) -> Outcome {
+    let filter = EnvFilter::new(settings.text("log.level"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match settings.text("log.format") {
+        "json" => log.json().try_init(),
+        _ => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+    };
+    started.map_err(|error| Failure::failed(format!("start the log: {error}")))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_announced_address_can_be_reached() {
+        let announced = |text: &str| reachable(text.parse().expect("an address")).to_string();
+        assert_eq!(announced("0.0.0.0:1"), "127.0.0.1:1");
+        assert_eq!(announced("[::]:1"), "[::1]:1");
+        assert_eq!(announced("10.0.0.1:1"), "10.0.0.1:1");
+    }
+}

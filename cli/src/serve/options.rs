@@ -1,0 +1,128 @@
+//! From the table of options to what the kernel and the HTTP side take. Nothing else maps them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use noetl_contract::{Capability, CapabilitySet, Limits};
+use noetl_dispatch::compile::CompileOptions;
+use noetl_dispatch::{FaultClass, Options, RollbackOptions};
+use noetl_http::HttpOptions;
+
+use crate::config::load::Settings;
+
+/// The kernel with the defaults of this machine; the compiler process is this very program.
+pub fn base() -> Options {
+    // Not the path of the file: after an upgrade in place it would name another version, whose machine code does
+    // not fit this one.
+    Options::new(PathBuf::from("/proc/self/exe"), vec!["compile".to_owned()])
+}
+
+/// Options of the kernel.
+pub fn kernel(settings: &Settings) -> Options {
+    let mib = |key: &str| settings.number(key) << 20;
+    let base = base();
+    let or_base = |key: &str, base: usize| match settings.number(key) {
+        0 => base,
+        number => number as usize,
+    };
+    Options {
+        threads: or_base("host.threads", base.threads),
+        shards: or_base("host.shards", base.shards),
+        memory_budget: mib("host.memory_budget_mb"),
+        system_reserve: mib("host.system_reserve_mb"),
+        ceiling: Limits {
+            cpu_ms: settings.number("host.max_cpu_ms"),
+            wall_ms: settings.number("host.max_wall_ms"),
+            memory_bytes: mib("host.max_memory_mb"),
+            output_bytes: mib("host.max_output_mb"),
+            ..base.ceiling
+        },
+        max_modules: settings.number("host.max_modules") as usize,
+        max_instances: settings.number("host.max_instances") as u32,
+        compile: CompileOptions {
+            timeout: Duration::from_secs(settings.number("host.compile_timeout_secs")),
+            memory_bytes: mib("host.compile_memory_mb"),
+            jobs: settings.number("host.compile_jobs") as usize,
+            ..base.compile
+        },
+        denied: denied(settings),
+        http_private_addresses: settings.flag("policy.http_private_addresses"),
+        max_payload: mib("host.max_payload_mb"),
+        rollback: rollback(settings),
+        log_lines: settings.number("logs.keep_lines") as usize,
+        outbound: None,
+    }
+}
+
+fn denied(settings: &Settings) -> CapabilitySet {
+    let names = settings.list("policy.deny_capabilities");
+    names.iter().filter_map(|name| name.parse::<Capability>().ok()).collect()
+}
+
+fn rollback(settings: &Settings) -> RollbackOptions {
+    let calls = settings.number("rollback.calls") as u32;
+    let named = settings.list("rollback.classes");
+    RollbackOptions {
+        calls,
+        max_failures: settings.number("rollback.max_failures") as u32,
+        window: Duration::from_secs(settings.number("rollback.window_secs")),
+        // Zero watched calls means that nothing counts.
+        classes: FaultClass::ALL
+            .into_iter()
+            .filter(|class| calls > 0 && named.iter().any(|name| name == class.name()))
+            .collect(),
+    }
+}
+
+/// Options of the HTTP side.
+pub fn http(settings: &Settings) -> HttpOptions {
+    HttpOptions {
+        max_component_bytes: settings.number("server.max_component_mb") << 20,
+        max_call_bytes: settings.number("server.max_call_mb") << 20,
+        max_connections: settings.number("server.max_connections") as usize,
+        drain_secs: settings.number("server.drain_secs"),
+        metrics_open: match settings.text("server.metrics_open") {
+            "always" => Some(true),
+            "never" => Some(false),
+            _ => None,
+        },
+        ..HttpOptions::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::Sources;
+    use crate::config::table::FAULT_CLASSES;
+
+    fn settings(file: &str) -> Settings {
+        Settings::load(&Sources { file: Some(("f", file)), ..Sources::default() }).expect("valid")
+    }
+
+    #[test]
+    fn settings_reach_the_kernel_in_its_units() {
+        let options = kernel(&settings(
+            "[host]\nmemory_budget_mb = 100\nthreads = 3\ncompile_timeout_secs = 7\n\
+             [rollback]\nclasses = [\"trap\"]\n[policy]\ndeny_capabilities = [\"kv\"]\nhttp_private_addresses = true\n",
+        ));
+        assert_eq!((options.memory_budget, options.threads), (100 << 20, 3));
+        assert_eq!(options.compile.timeout, Duration::from_secs(7));
+        assert_eq!(options.rollback.classes, [FaultClass::Trap]);
+        assert!(options.denied.contains(Capability::Kv) && options.http_private_addresses);
+        assert!(kernel(&settings("")).threads > 0, "0 means one for each processor");
+    }
+
+    #[test]
+    fn no_watched_calls_means_that_nothing_is_taken_back() {
+        assert!(kernel(&settings("[rollback]\ncalls = 0\n")).rollback.classes.is_empty());
+        assert_eq!(kernel(&settings("")).rollback.calls, 20);
+    }
+
+    #[test]
+    fn the_table_names_classes_the_host_has() {
+        for name in FAULT_CLASSES {
+            assert!(FaultClass::ALL.iter().any(|class| class.name() == *name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! One call, from a tenant's request to the answer and its committed effects.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use noetl_contract::{CapabilitySet, Digest, PluginPath, Tenant, Version};
+use noetl_host::{Failure, Fault, FaultClass, Finished, Identity, Input, Output};
+use noetl_registry::{Actor, Entry, Selector, Source};
+use noetl_store::index::{KvCommit, KvCommitError, Namespace};
+use noetl_store::payloads::PayloadRef;
+
+use crate::Kernel;
+use crate::error::CallError;
+use crate::health::{Admission, Trial};
+
+/// What is asked for.
+pub struct Call {
+    pub tenant: Tenant,
+    pub service: PluginPath,
+    pub selector: Selector,
+    /// The caller's own narrowing of what the plugin may hold.
+    pub capabilities: Option<CapabilitySet>,
+    pub input: CallInput,
+    /// The same for every attempt at the same work; made up when absent.
+    pub idempotency_key: Option<String>,
+    pub attempt: u32,
+}
+
+pub enum CallInput {
+    Bytes(Bytes),
+    /// One JSON object.
+    Json(String),
+}
+
+#[derive(Debug)]
+pub enum CallOutput {
+    Bytes(Bytes),
+    /// One JSON value, and bulk by reference.
+    Json { output: String, body: Option<PayloadRef> },
+}
+
+/// An answer and who gave it.
+#[derive(Debug)]
+pub struct Reply {
+    pub path: PluginPath,
+    pub version: Version,
+    pub digest: Digest,
+    pub source: Source,
+    pub call: String,
+    pub duration_us: u64,
+    pub queue_us: u64,
+    pub memory_bytes: u64,
+    pub outcome: Result<CallOutput, Failure>,
+}
+
+impl Kernel {
+    pub async fn call(&self, call: Call) -> Result<Reply, CallError> {
+        let resolved = self.catalog.resolve(&call.tenant, &call.service, &call.selector)?;
+        let entry = resolved.entry.clone();
+        let policy = &entry.manifest.failure;
+        if let Admission::Closed(retry_after) = self.health.admit(&entry.digest, policy, Instant::now()) {
+            let (path, version) = (entry.path.clone(), entry.version.clone());
+            return Err(CallError::Quarantined { path, version, retry_after });
+        }
+        let module = match self.host.ready(&entry.digest) {
+            Some(module) => module,
+            None => match self.prepare(&resolved).await {
+                Ok(module) => module,
+                Err(error) => return Err(self.faulted(&entry, error.into_fault()).await),
+            },
+        };
+        let identity = Arc::new(self.identity(&call, &entry));
+        let input = match call.input {
+            CallInput::Bytes(bytes) => Input::Bytes(bytes),
+            CallInput::Json(arguments) => Input::Tool { arguments, body: None },
+        };
+        let run = noetl_host::Call { identity: identity.clone(), capabilities: call.capabilities, input };
+        let finished = match self.host.call(&module, run).await {
+            Ok(finished) => finished,
+            Err(fault) => return Err(self.faulted(&entry, fault).await),
+        };
+        self.health.succeeded(&entry.digest, &self.rollback, Instant::now());
+        let (outcome, usage) = self.commit(&entry, &identity, finished).await?;
+        Ok(Reply {
+            path: entry.path.clone(),
+            version: entry.version.clone(),
+            digest: entry.digest,
+            source: resolved.source,
+            call: identity.call.clone(),
+            duration_us: micros(usage.duration),
+            queue_us: micros(usage.queue),
+            memory_bytes: usage.memory_bytes,
+            outcome,
+        })
+    }
+
+    fn identity(&self, call: &Call, entry: &Entry) -> Identity {
+        let id = format!("{:x}-{:x}", self.boot, self.calls.fetch_add(1, Ordering::Relaxed));
+        Identity {
+            tenant: call.tenant.clone(),
+            path: entry.path.clone(),
+            version: entry.version.clone(),
+            idempotency_key: call.idempotency_key.clone().unwrap_or_else(|| id.clone()),
+            call: id,
+            attempt: call.attempt,
+        }
+    }
+
+    /// Makes what the call staged true, and its bulk answer durable.
+    async fn commit(
+        &self,
+        entry: &Entry,
+        identity: &Identity,
+        finished: Finished,
+    ) -> Result<(Result<CallOutput, Failure>, noetl_host::Usage), CallError> {
+        let (path, version) = (entry.path.clone(), entry.version.clone());
+        if !finished.effects.is_empty() {
+            let commit = KvCommit {
+                namespace: Namespace { tenant: identity.tenant.clone(), path: entry.path.clone() },
+                call: identity.idempotency_key.clone(),
+                conditions: finished.effects.kv_conditions,
+                writes: finished.effects.kv_writes,
+            };
+            match self.index.kv_commit(commit).await {
+                Ok(()) => {}
+                Err(error @ KvCommitError::Conflict { .. }) => {
+                    return Err(CallError::Conflict { path, version, reason: error.to_string() });
+                }
+                Err(error) => return Err(CallError::NotStored { path, version, reason: error.to_string() }),
+            }
+        }
+        let outcome = match finished.outcome {
+            Err(failure) => Err(failure),
+            Ok(Output::Bytes(bytes)) => Ok(CallOutput::Bytes(bytes)),
+            Ok(Output::Tool { output, body: None }) => Ok(CallOutput::Json { output, body: None }),
+            Ok(Output::Tool { output, body: Some(body) }) => match body.keep(&self.payloads).await {
+                Ok(kept) => Ok(CallOutput::Json { output, body: Some(kept) }),
+                Err(error) => return Err(CallError::NotStored { path, version, reason: error.to_string() }),
+            },
+        };
+        Ok((outcome, finished.usage))
+    }
+
+    /// Counts the fault, and takes the version back when it has failed its trial. The rollback is awaited:
+    /// whoever is told of the last fault finds the old version serving.
+    async fn faulted(&self, entry: &Entry, fault: Fault) -> CallError {
+        let policy = &entry.manifest.failure;
+        let failed = self.health.faulted(&entry.digest, fault.class, policy, &self.rollback, Instant::now());
+        if let Some(trial) = failed {
+            self.take_back(&trial, fault.class).await;
+        }
+        let message = noetl_scrub::scrub_text(&fault.message).into_owned();
+        let fault = Fault::new(fault.class, message);
+        CallError::Fault { path: entry.path.clone(), version: entry.version.clone(), fault }
+    }
+
+    async fn take_back(&self, trial: &Trial, class: FaultClass) {
+        let Trial { path, channel, version, previous } = trial;
+        let reason = format!(
+            "{version} faulted {} times within its first {} calls, last with `{class}`",
+            self.rollback.max_failures, self.rollback.calls
+        );
+        let serving = self.catalog.plugin(path).and_then(|plugin| plugin.channels.get(channel).cloned());
+        if serving.as_ref() != Some(version) {
+            return;
+        }
+        let moved = self.switch_back(&Actor::server(), path, channel, Some(previous), &reason).await;
+        match moved {
+            Ok(_) => {
+                self.rollbacks.inc();
+                tracing::warn!(plugin = %path, %version, back_to = %previous, %reason, "version taken back");
+            }
+            Err(error) => tracing::error!(plugin = %path, %version, %error, "a bad version could not be taken back"),
+        }
+    }
+}
+
+fn micros(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

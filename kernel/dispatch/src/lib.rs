@@ -1,0 +1,260 @@
+//! Dispatch: from (tenant, service) to the answer of a component.
+//!
+//! It joins the catalog (which version serves whom), the host (which runs it) and the store (where its
+//! effects go). It knows worlds, never a plugin by name.
+//!
+//! Invariants:
+//! 1. A version serves only after its machine code is ready: a switch never makes a caller wait for a
+//!    compiler ([`push`], [`switch`]).
+//! 2. A call runs to its end on the version it was given; the next call takes the new one.
+//! 3. A call's staged writes are committed in one record after it succeeded, or not at all ([`calls`]).
+//! 4. A version that keeps faulting is taken back or set aside, visibly ([`health`](self)).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use noetl_contract::{CapabilitySet, Limits};
+use noetl_host::caps::http_client::{Direct, Outbound};
+use noetl_host::caps::{Drivers, metrics::CustomMetrics};
+use noetl_host::compile::CompileOptions;
+use noetl_host::{Host, HostOptions};
+use noetl_registry::tokens::Tokens;
+use noetl_registry::{Catalog, Embedded};
+use noetl_store::folder::DataFolder;
+use noetl_store::index::Index;
+use noetl_store::log::Log;
+use noetl_store::log::file::{FileLog, FileLogOptions};
+use noetl_store::payloads::Payloads;
+use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+pub mod calls;
+mod error;
+mod health;
+mod logbook;
+pub mod push;
+pub mod switch;
+
+pub use calls::{Call, CallInput, CallOutput, Reply};
+pub use error::{CallError, PushError, StartError, SwitchError, catalog_status};
+pub use health::RollbackOptions;
+pub use logbook::{LogBook, LogFilter, LogLine};
+pub use noetl_host::caps::log::Level;
+pub use noetl_host::{Failure, FaultClass, caps::http_client, compile};
+pub use push::{Push, Pushed};
+
+use health::Health;
+use logbook::BookSink;
+
+/// Everything an operator can set about the kernel.
+#[derive(Clone)]
+pub struct Options {
+    pub threads: usize,
+    pub shards: usize,
+    pub memory_budget: u64,
+    pub system_reserve: u64,
+    /// No plugin gets more than this.
+    pub ceiling: Limits,
+    pub max_modules: usize,
+    pub max_instances: u32,
+    pub compile: CompileOptions,
+    pub denied: CapabilitySet,
+    pub http_private_addresses: bool,
+    pub max_payload: u64,
+    pub rollback: RollbackOptions,
+    pub log_lines: usize,
+    /// Replaces the real way out; for a harness that answers requests itself.
+    pub outbound: Option<Arc<dyn Outbound>>,
+}
+
+impl Options {
+    /// Defaults for this machine; `program` is reached with `arguments` as the compiler process.
+    pub fn new(program: PathBuf, arguments: Vec<String>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            threads: cores,
+            shards: cores,
+            memory_budget: 2 << 30,
+            system_reserve: 256 << 20,
+            ceiling: Limits {
+                cpu_ms: 60_000,
+                wall_ms: 300_000,
+                memory_bytes: 2 << 30,
+                output_bytes: 512 << 20,
+                host_calls: 10_000_000,
+                host_bytes: 4 << 30,
+            },
+            max_modules: 256,
+            max_instances: 256,
+            compile: CompileOptions {
+                program,
+                arguments,
+                timeout: std::time::Duration::from_secs(60),
+                memory_bytes: 2 << 30,
+                jobs: 1,
+            },
+            denied: CapabilitySet::EMPTY,
+            http_private_addresses: false,
+            max_payload: 4 << 30,
+            rollback: RollbackOptions::default(),
+            log_lines: 10_000,
+            outbound: None,
+        }
+    }
+}
+
+/// Whether the server should be sent calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readiness {
+    pub ready: bool,
+    pub detail: String,
+}
+
+/// A running kernel. Dropping it closes the data folder.
+pub struct Kernel {
+    catalog: Arc<Catalog>,
+    tokens: Arc<Tokens>,
+    payloads: Payloads,
+    index: Arc<Index>,
+    log: Arc<FileLog>,
+    host: Host,
+    health: Health,
+    held: switch::Held,
+    logbook: Arc<LogBook>,
+    rollback: RollbackOptions,
+    registry: Mutex<Registry>,
+    rollbacks: Counter,
+    warm: AtomicBool,
+    /// Makes call ids differ between starts and between calls.
+    boot: u64,
+    calls: AtomicU64,
+    folder: DataFolder,
+}
+
+impl Kernel {
+    /// Opens everything in the data folder and starts making the components in use ready.
+    pub async fn start(options: Options, folder: DataFolder, embedded: Vec<Embedded>) -> Result<Arc<Self>, StartError> {
+        let mut registry = Registry::default();
+        let log = FileLog::open(&folder.log_dir(), FileLogOptions::default())?;
+        let payloads = Payloads::open(folder.payloads_dir()).map_err(StartError::Payloads)?;
+        let port: Arc<dyn Log> = log.clone();
+        let index = Index::open(&folder.index_file(), port.clone())?;
+        let catalog = Catalog::open(port.clone(), payloads.clone(), embedded)?;
+        let tokens = Tokens::open(port).map_err(|error| StartError::Tokens(error.into()))?;
+        let logbook = Arc::new(LogBook::new(options.log_lines));
+        let http: Arc<dyn Outbound> = match options.outbound.clone() {
+            Some(outbound) => outbound,
+            None => Arc::new(Direct::new(options.http_private_addresses)?),
+        };
+        let drivers = Drivers {
+            log: Arc::new(BookSink(logbook.clone())),
+            metrics: CustomMetrics::default(),
+            index: index.clone(),
+            payloads: payloads.clone(),
+            http,
+            max_payload: options.max_payload,
+        };
+        let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;
+        let rollbacks = register(&mut registry, &logbook);
+        let kernel = Arc::new(Self {
+            catalog,
+            tokens,
+            payloads,
+            index,
+            log,
+            host,
+            health: Health::default(),
+            held: switch::Held::default(),
+            logbook,
+            rollback: options.rollback,
+            registry: Mutex::new(registry),
+            rollbacks,
+            warm: AtomicBool::new(false),
+            boot: boot_number(),
+            calls: AtomicU64::new(0),
+            folder,
+        });
+        tokio::spawn(switch::follow_catalog(Arc::downgrade(&kernel)));
+        Ok(kernel)
+    }
+
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub fn tokens(&self) -> &Arc<Tokens> {
+        &self.tokens
+    }
+
+    pub fn payloads(&self) -> &Payloads {
+        &self.payloads
+    }
+
+    pub fn index(&self) -> &Arc<Index> {
+        &self.index
+    }
+
+    pub fn log(&self) -> &Arc<FileLog> {
+        &self.log
+    }
+
+    pub fn logbook(&self) -> &Arc<LogBook> {
+        &self.logbook
+    }
+
+    pub fn folder(&self) -> &DataFolder {
+        &self.folder
+    }
+
+    /// For other layers to add their own families to.
+    pub fn register_metrics<T>(&self, register: impl FnOnce(&mut Registry) -> T) -> T {
+        register(&mut self.registry.lock())
+    }
+
+    /// All metrics in the OpenMetrics text format.
+    pub fn render_metrics(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = prometheus_client::encoding::text::encode(&mut text, &self.registry.lock());
+        text
+    }
+
+    pub fn readiness(&self) -> Readiness {
+        let ready = self.warm.load(Ordering::Acquire);
+        let detail = if ready { "serving" } else { "making the components in use ready" };
+        Readiness { ready, detail: detail.to_owned() }
+    }
+}
+
+fn host_options(options: &Options, folder: &DataFolder) -> HostOptions {
+    HostOptions {
+        cache_dir: folder.cache_dir(),
+        threads: options.threads,
+        shards: options.shards,
+        memory_budget: options.memory_budget,
+        system_reserve: options.system_reserve,
+        ceiling: options.ceiling,
+        max_modules: options.max_modules,
+        max_instances: options.max_instances,
+        compile: options.compile.clone(),
+        denied: options.denied,
+    }
+}
+
+fn register(registry: &mut Registry, logbook: &LogBook) -> Counter {
+    let rollbacks = Counter::default();
+    registry.register("noetl_rollbacks", "Versions taken back by the server itself", rollbacks.clone());
+    registry.register("noetl_plugin_log_lines_dropped", "Lines lost to a plugin's own flood", logbook.dropped.clone());
+    let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+    registry.register("noetl_build", "What is running", build);
+    rollbacks
+}
+
+/// Different at every start; the clock is enough, since a data folder has one server at a time.
+fn boot_number() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

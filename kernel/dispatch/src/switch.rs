@@ -1,0 +1,224 @@
+//! Changing what serves: channel moves, rollbacks, pins and bindings.
+//!
+//! Each makes the module it leads to ready first and switches second, so that no caller meets a version
+//! whose machine code is not there. A task follows the catalog: it prepares what other writers made
+//! active and lets go of modules that nothing points to any more.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use noetl_contract::inspect::Import;
+use noetl_contract::{Digest, Manifest, PluginPath, Ring, ServiceName, Tenant, Version};
+use noetl_host::{Module, PrepareError, Spec};
+use noetl_registry::{Actor, BytesAt, CatalogError, ChannelName, Moved, Resolved, Selector};
+
+use parking_lot::Mutex;
+
+use crate::Kernel;
+use crate::error::SwitchError;
+
+/// What the host has to know of a version.
+pub(crate) fn spec_of(manifest: &Manifest, digest: Digest, ring: Ring, imports: Vec<Import>) -> Spec {
+    Spec {
+        digest,
+        path: manifest.path.clone(),
+        version: manifest.version.clone(),
+        world: manifest.world,
+        ring,
+        capabilities: manifest.capabilities,
+        limits: manifest.limits,
+        instance: manifest.instance,
+        http: Arc::new(manifest.http.clone()),
+        imports,
+    }
+}
+
+/// Versions somebody is about to switch to. They are ready but not active yet, and must not be retired.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Held(Arc<Mutex<HashMap<Digest, usize>>>);
+
+/// One such intention; ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    held: Held,
+    digest: Digest,
+}
+
+impl Held {
+    pub(crate) fn hold(&self, digest: Digest) -> Hold {
+        *self.0.lock().entry(digest).or_default() += 1;
+        Hold { held: self.clone(), digest }
+    }
+
+    fn digests(&self) -> HashSet<Digest> {
+        self.0.lock().keys().copied().collect()
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut held = self.held.0.lock();
+        if let Some(count) = held.get_mut(&self.digest) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.digest);
+            }
+        }
+    }
+}
+
+impl Kernel {
+    /// The module of a resolved version, compiled if need be.
+    pub(crate) async fn prepare(&self, resolved: &Resolved) -> Result<Arc<Module>, PrepareError> {
+        let (entry, bytes) = (&resolved.entry, resolved.bytes);
+        let imports = entry.imports.iter().map(Import::new).collect();
+        let spec = spec_of(&entry.manifest, entry.digest, entry.ring, imports);
+        let (payloads, digest) = (self.payloads.clone(), entry.digest);
+        let read = async move || match bytes {
+            BytesAt::Embedded(bytes) => Ok(Bytes::from_static(bytes)),
+            BytesAt::Payload => payloads.read(&digest).await.map_err(|error| PrepareError::Io {
+                doing: format!("read the component {digest}"),
+                source: std::io::Error::other(error),
+            }),
+        };
+        self.host.prepare(spec, read).await
+    }
+
+    /// Points a channel to a version.
+    pub async fn move_channel(
+        &self,
+        actor: &Actor,
+        path: &PluginPath,
+        channel: &ChannelName,
+        version: &Version,
+        reason: &str,
+    ) -> Result<Moved, SwitchError> {
+        let _held = self.ready_version(path, version).await?;
+        Ok(self.catalog.move_channel(actor, path, channel, version, reason).await?)
+    }
+
+    /// Takes a channel back.
+    pub async fn switch_back(
+        &self,
+        actor: &Actor,
+        path: &PluginPath,
+        channel: &ChannelName,
+        to: Option<&Version>,
+        reason: &str,
+    ) -> Result<Moved, SwitchError> {
+        let target = to.cloned().or_else(|| self.catalog.previous_of(path, channel));
+        let _held = match &target {
+            Some(version) => self.ready_version(path, version).await?,
+            None => None,
+        };
+        Ok(self.catalog.rollback(actor, path, channel, to, reason).await?)
+    }
+
+    /// Fixes a version for one tenant, or frees it.
+    pub async fn pin(
+        &self,
+        actor: &Actor,
+        tenant: &Tenant,
+        path: &PluginPath,
+        version: Option<&Version>,
+        reason: &str,
+    ) -> Result<(), SwitchError> {
+        let _held = match version {
+            Some(version) => self.ready_version(path, version).await?,
+            None => None,
+        };
+        Ok(self.catalog.pin(actor, tenant, path, version, reason).await?)
+    }
+
+    /// Lets a tenant's plugin serve in a service's place, or ends that.
+    pub async fn bind(
+        &self,
+        actor: &Actor,
+        tenant: &Tenant,
+        service: &ServiceName,
+        to: Option<&PluginPath>,
+        reason: &str,
+    ) -> Result<(), SwitchError> {
+        let target = to.and_then(|to| self.catalog.resolve(tenant, to, &Selector::default()).ok());
+        let _held = match &target {
+            Some(resolved) => Some(self.make_ready(resolved).await?),
+            None => None,
+        };
+        Ok(self.catalog.bind(actor, tenant, service, to, reason).await?)
+    }
+
+    /// Ends a quarantine; `false` when there was none.
+    pub fn release(&self, path: &PluginPath) -> Result<bool, SwitchError> {
+        let plugin = self.catalog.plugin(path).ok_or_else(|| CatalogError::NoPlugin(path.clone()))?;
+        let released: Vec<bool> = plugin.versions.iter().map(|listed| self.health.release(&listed.entry.digest)).collect();
+        Ok(released.contains(&true))
+    }
+
+    /// Time until a version is called again, when it is set aside.
+    pub fn quarantined(&self, digest: &Digest) -> Option<std::time::Duration> {
+        self.health.quarantined(digest, std::time::Instant::now())
+    }
+
+    async fn ready_version(&self, path: &PluginPath, version: &Version) -> Result<Option<Hold>, SwitchError> {
+        let owner = path.owner().unwrap_or_else(Tenant::main);
+        let selector = Selector { channel: None, version: Some(version.clone()) };
+        match self.catalog.resolve(&owner, path, &selector) {
+            Ok(resolved) => self.make_ready(&resolved).await.map(Some),
+            // The catalog says it better, and to whom it may be said.
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn make_ready(&self, resolved: &Resolved) -> Result<Hold, SwitchError> {
+        let entry = &resolved.entry;
+        let hold = self.held.hold(entry.digest);
+        match self.prepare(resolved).await {
+            Ok(_) => Ok(hold),
+            Err(error) => Err(SwitchError::NotReady {
+                path: entry.path.clone(),
+                version: entry.version.clone(),
+                reason: error.into_fault().message,
+            }),
+        }
+    }
+
+    /// Prepares what is active and retires what is not.
+    async fn settle(&self) {
+        for resolved in self.catalog.active() {
+            let entry = &resolved.entry;
+            if self.host.ready(&entry.digest).is_none()
+                && let Err(error) = self.prepare(&resolved).await
+            {
+                let fault = error.into_fault();
+                tracing::error!(plugin = %entry.path, version = %entry.version, %fault, "cannot be made ready");
+            }
+        }
+        // Whoever is about to switch to a version holds it; read before the catalog, so that a version whose
+        // switch ends in between is seen in one of the two.
+        let held = self.held.digests();
+        let active: HashSet<Digest> = self.catalog.active().iter().map(|resolved| resolved.entry.digest).collect();
+        for digest in self.host.loaded() {
+            if !active.contains(&digest) && !held.contains(&digest) && self.host.ready(&digest).is_some() {
+                self.host.retire(digest);
+                self.health.forget(&digest);
+            }
+        }
+    }
+}
+
+/// Runs as long as the kernel.
+pub(crate) async fn follow_catalog(kernel: Weak<Kernel>) {
+    let Some(mut revision) = kernel.upgrade().map(|kernel| kernel.catalog.revision()) else { return };
+    loop {
+        let Some(kernel) = kernel.upgrade() else { return };
+        revision.mark_unchanged();
+        kernel.settle().await;
+        kernel.warm.store(true, Ordering::Release);
+        drop(kernel);
+        if revision.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! One call of a fresh instance.
+//!
+//! Wait for memory and a slot, instantiate from the template, call, drop. `wall_ms` covers all of it from
+//! instantiation on, host calls included; `cpu_ms` only the guest's own computing, counted in ticks of the
+//! epoch. Nothing is held across the call but the call's own store.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use noetl_contract::manifest::World;
+use wasmtime::component::{Instance, Resource};
+use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
+
+use crate::bindings;
+use crate::caps::Drivers;
+use crate::caps::payload::Payload;
+use crate::engine::Engines;
+use crate::error::{Fault, FaultClass};
+use crate::metrics::{Ending, LiveInstance};
+use crate::module::{Module, Template};
+use crate::state::{CallState, Identity};
+
+/// What a guest is given.
+pub enum Input {
+    Bytes(Bytes),
+    Tool { arguments: String, body: Option<Payload> },
+}
+
+/// What a guest answered.
+pub enum Output {
+    Bytes(Bytes),
+    Tool { output: String, body: Option<Payload> },
+}
+
+/// A guest's own word that it could not do its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub code: String,
+    pub message: String,
+    pub retryable: bool,
+}
+
+/// Staged writes, for the caller to commit with the record that ends the call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    pub kv_conditions: Vec<(String, Option<u64>)>,
+    pub kv_writes: Vec<(String, Option<Bytes>)>,
+}
+
+impl Effects {
+    pub fn is_empty(&self) -> bool {
+        self.kv_writes.is_empty() && self.kv_conditions.is_empty()
+    }
+}
+
+/// What a call took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    pub queue: Duration,
+    pub duration: Duration,
+    pub memory_bytes: u64,
+}
+
+/// A call that ended in an answer; a failure carries no effects.
+pub struct Finished {
+    pub outcome: Result<Output, Failure>,
+    pub effects: Effects,
+    pub usage: Usage,
+}
+
+/// Room for the fixed parts of an answer beside its bulk.
+const ANSWER_OVERHEAD: u64 = 64 << 10;
+const LONGEST_FAILURE: usize = 64 << 10;
+
+pub(crate) fn new_store(
+    engine: &wasmtime::Engine,
+    module: &Module,
+    template: &Template,
+    identity: Arc<Identity>,
+    drivers: Arc<Drivers>,
+) -> Store<CallState> {
+    let limits = module.spec.limits;
+    let state = CallState::new(limits, identity, drivers, module.spec.http.clone(), template.wasi);
+    let mut store = Store::new(engine, state);
+    store.limiter(|state| &mut state.meter);
+    // Wasmtime counts what it lifts out of a guest against this and stops before it allocates more.
+    let most = limits.output_bytes.max(limits.host_bytes).saturating_add(ANSWER_OVERHEAD);
+    store.set_hostcall_fuel(usize::try_from(most).unwrap_or(usize::MAX));
+    store
+}
+
+/// Runs one call to its end, whatever that is.
+pub(crate) async fn run(
+    engines: &Engines,
+    module: &Arc<Module>,
+    template: &Template,
+    identity: Arc<Identity>,
+    drivers: Arc<Drivers>,
+    input: Input,
+    queue: Duration,
+) -> Result<Finished, Fault> {
+    let started = Instant::now();
+    let _ticking = engines.ticker.enter();
+    let _live = LiveInstance::new(module);
+    let mut store = new_store(&engines.guest, module, template, identity, drivers);
+    store.epoch_deadline_callback(|mut store| {
+        Ok(if store.data_mut().meter.tick() { UpdateDeadline::Yield(1) } else { UpdateDeadline::Interrupt })
+    });
+    store.set_epoch_deadline(1);
+    let wall = Duration::from_millis(module.spec.limits.wall_ms);
+    let result = match tokio::time::timeout(wall, instantiate_and_call(&mut store, module, template, input)).await {
+        Ok(Ok(answer)) => settle(&mut store, answer),
+        Ok(Err(error)) => Err(classify(&mut store, &error)),
+        Err(_) => {
+            let text = format!("the call took longer than {} ms (`limits.wall_ms`)", wall.as_millis());
+            Err(store.data_mut().meter.fail(FaultClass::Timeout, text))
+        }
+    };
+    let usage = Usage { queue, duration: started.elapsed(), memory_bytes: store.data().meter.high_water() };
+    finish(module, &mut store, result, usage)
+}
+
+/// Counts the call and hands over its effects.
+pub(crate) fn finish(
+    module: &Module,
+    store: &mut Store<CallState>,
+    result: Result<Result<Output, Failure>, Fault>,
+    usage: Usage,
+) -> Result<Finished, Fault> {
+    let ending = match &result {
+        Ok(Ok(_)) => Ending::Answered,
+        Ok(Err(_)) => Ending::Failed,
+        Err(fault) => Ending::Faulted(fault.class),
+    };
+    module.metrics.ended(&ending, usage.queue, usage.duration, usage.memory_bytes);
+    let outcome = result?;
+    let mut effects = Effects::default();
+    if outcome.is_ok() {
+        let staged = std::mem::take(&mut store.data_mut().kv);
+        effects.kv_conditions = staged.conditions.into_iter().collect();
+        effects.kv_writes = staged.writes.into_iter().collect();
+    }
+    Ok(Finished { outcome, effects, usage })
+}
+
+/// An answer as the canonical ABI gives it.
+pub(crate) enum Answer {
+    Transform(Result<Vec<u8>, bindings::Failure>),
+    Tool(Result<bindings::Response, bindings::Failure>),
+}
+
+async fn instantiate_and_call(
+    store: &mut Store<CallState>,
+    module: &Module,
+    template: &Template,
+    input: Input,
+) -> wasmtime::Result<Answer> {
+    let instance = template.pre.instantiate_async(&mut *store).await?;
+    match (module.spec.world, input) {
+        (World::Transform, input) => {
+            let bytes = transform_input(input);
+            let run = transform_export(&mut *store, &instance, module)?;
+            Ok(Answer::Transform(run.call_async(store, (&bytes,)).await?.0))
+        }
+        (World::Tool, input) => {
+            let request = tool_request(store, input)?;
+            let call = instance
+                .get_typed_func::<(bindings::Request,), (Result<bindings::Response, bindings::Failure>,)>(
+                    &mut *store,
+                    &module.export,
+                )?;
+            Ok(Answer::Tool(call.call_async(store, (request,)).await?.0))
+        }
+    }
+}
+
+pub(crate) type TransformFunc<'a> =
+    wasmtime::component::TypedFunc<(&'a [u8],), (Result<Vec<u8>, bindings::Failure>,)>;
+
+pub(crate) fn transform_export<'a>(
+    store: &mut Store<CallState>,
+    instance: &Instance,
+    module: &Module,
+) -> wasmtime::Result<TransformFunc<'a>> {
+    instance.get_typed_func(store, &module.export)
+}
+
+/// A transform that is handed a tool's arguments reads them as bytes.
+pub(crate) fn transform_input(input: Input) -> Bytes {
+    match input {
+        Input::Bytes(bytes) => bytes,
+        Input::Tool { arguments, .. } => arguments.into(),
+    }
+}
+
+fn tool_request(store: &mut Store<CallState>, input: Input) -> wasmtime::Result<bindings::Request> {
+    let (arguments, body) = match input {
+        Input::Tool { arguments, body } => (arguments, body),
+        Input::Bytes(bytes) => ("{}".to_owned(), Some(Payload::memory(bytes, "application/octet-stream"))),
+    };
+    let state = store.data_mut();
+    let body = body.map(|body| state.table.push(body)).transpose()?;
+    let identity = state.identity.clone();
+    Ok(bindings::Request {
+        arguments,
+        body,
+        idempotency_key: identity.idempotency_key.clone(),
+        attempt: identity.attempt,
+    })
+}
+
+/// Checks the answer against the output limit and takes it out of the store.
+pub(crate) fn settle(store: &mut Store<CallState>, answer: Answer) -> Result<Result<Output, Failure>, Fault> {
+    let state = store.data_mut();
+    let most = state.meter.limits().output_bytes;
+    let mut bounded = |size: usize| match size as u64 > most {
+        true => Err(state.meter.fail(FaultClass::Output, too_large(most))),
+        false => Ok(()),
+    };
+    match answer {
+        Answer::Transform(Ok(bytes)) => {
+            bounded(bytes.len())?;
+            Ok(Ok(Output::Bytes(bytes.into())))
+        }
+        Answer::Tool(Ok(response)) => {
+            bounded(response.output.len())?;
+            let body = response.body.map(|body: Resource<Payload>| state.table.delete(body)).transpose();
+            let body = body.map_err(|error| Fault::new(FaultClass::Trap, format!("the answer's body: {error}")))?;
+            Ok(Ok(Output::Tool { output: response.output, body }))
+        }
+        Answer::Transform(Err(failure)) | Answer::Tool(Err(failure)) => {
+            let bindings::Failure { mut code, mut message, retryable } = failure;
+            crate::caps::truncate(&mut code, 64);
+            crate::caps::truncate(&mut message, LONGEST_FAILURE);
+            Ok(Err(Failure { code, message, retryable }))
+        }
+    }
+}
+
+fn too_large(most: u64) -> String {
+    format!("the answer is larger than {} MiB (`limits.output_mb`)", most >> 20)
+}
+
+/// Which bound or crash ended the call. A bound the meter recorded explains whatever trap followed it.
+pub(crate) fn classify(store: &mut Store<CallState>, error: &wasmtime::Error) -> Fault {
+    let state = store.data_mut();
+    if let Some(fault) = state.meter.take_fault() {
+        return fault;
+    }
+    if let Some(fault) = error.downcast_ref::<Fault>() {
+        return fault.clone();
+    }
+    if let Some(message) = state.panic_message.take() {
+        return Fault::new(FaultClass::Trap, format!("the guest panicked: {message}"));
+    }
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        return Fault::new(FaultClass::Trap, format!("the guest trapped: {trap}"));
+    }
+    let text = format!("{:#}", error);
+    if text.contains("fuel allocated for hostcalls") {
+        // With a backtrace the guest was inside a call to the host; without one it had returned.
+        return match error.downcast_ref::<WasmBacktrace>() {
+            Some(_) => Fault::new(FaultClass::Quota, "an argument of a host call is larger than `limits.host_mb`"),
+            None => Fault::new(FaultClass::Output, too_large(state.meter.limits().output_bytes)),
+        };
+    }
+    Fault::new(FaultClass::Trap, format!("the call failed: {text}"))
+}

@@ -1,0 +1,142 @@
+//! `noetl:http-client`: requests to the hosts a plugin may reach.
+//!
+//! Two checks, both needed: the *name* must match the manifest's `http.allow`, and every *address* it
+//! resolves to must be public unless the operator says otherwise. The second runs inside the resolver that
+//! the connection itself uses, so a name cannot resolve to one address for the check and another for the
+//! connection. Redirects are not followed, bodies are streamed in both directions, and the answer is
+//! bounded like any payload.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, StreamExt};
+use wasmtime::component::Resource;
+
+use super::payload::{Payload, WriteError, Writer};
+use crate::bindings::noetl::http_client::http_client as wit;
+use crate::state::CallState;
+
+mod address;
+mod direct;
+
+pub use address::is_public;
+pub use direct::Direct;
+
+const MOST_HEADERS: usize = 100;
+
+/// A request on its way out; already checked against the plugin's allowed hosts.
+pub struct OutboundRequest {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<(u64, BoxStream<'static, io::Result<Bytes>>)>,
+    pub timeout: Duration,
+}
+
+/// An answer whose body is still to be read.
+pub struct OutboundResponse {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: BoxStream<'static, io::Result<Bytes>>,
+}
+
+/// Why no answer came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutboundError {
+    Invalid(String),
+    Denied(String),
+    Timeout,
+    Failed(String),
+}
+
+/// The way out. The server's is [`Direct`]; a test harness answers from a list.
+pub trait Outbound: Send + Sync {
+    fn send(&self, request: OutboundRequest) -> BoxFuture<'_, Result<OutboundResponse, OutboundError>>;
+}
+
+impl From<OutboundError> for wit::HttpError {
+    fn from(error: OutboundError) -> Self {
+        match error {
+            OutboundError::Invalid(text) => wit::HttpError::InvalidRequest(text),
+            OutboundError::Denied(text) => wit::HttpError::Denied(text),
+            OutboundError::Timeout => wit::HttpError::Timeout,
+            OutboundError::Failed(text) => wit::HttpError::Failed(text),
+        }
+    }
+}
+
+impl CallState {
+    /// Time left of the call's own.
+    fn time_left(&self) -> Duration {
+        Duration::from_millis(self.meter.limits().wall_ms).saturating_sub(self.started.elapsed())
+    }
+
+    fn outbound(&mut self, request: wit::Request) -> wasmtime::Result<Result<OutboundRequest, wit::HttpError>> {
+        let body = request.body.map(|body| self.table.delete(body)).transpose()?;
+        let (host, port) = match reqwest::Url::parse(&request.url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => match (url.host_str(), url.port_or_known_default()) {
+                (Some(host), Some(port)) => (host.to_ascii_lowercase(), port),
+                _ => return Ok(Err(wit::HttpError::InvalidRequest("the address has no host".into()))),
+            },
+            Ok(url) => return Ok(Err(wit::HttpError::InvalidRequest(format!("`{}` is not http or https", url.scheme())))),
+            Err(error) => return Ok(Err(wit::HttpError::InvalidRequest(format!("the address: {error}")))),
+        };
+        if !self.http.allows(&host, port) {
+            let text = format!("`{host}:{port}` is not among the hosts plugin.toml allows (`http.allow`)");
+            return Ok(Err(wit::HttpError::Denied(text)));
+        }
+        if request.headers.len() > MOST_HEADERS {
+            return Ok(Err(wit::HttpError::InvalidRequest(format!("more than {MOST_HEADERS} headers"))));
+        }
+        let mut headers = request.headers;
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
+            headers.push(("idempotency-key".to_owned(), self.identity.idempotency_key.clone()));
+        }
+        let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
+        Ok(Ok(OutboundRequest {
+            method: request.method,
+            url: request.url,
+            headers,
+            body: body.map(|body| (body.size(), body.stream(self.drivers.payloads.clone()))),
+            timeout: asked.min(self.time_left()),
+        }))
+    }
+}
+
+impl wit::Host for CallState {
+    async fn send(&mut self, request: wit::Request) -> wasmtime::Result<Result<wit::Response, wit::HttpError>> {
+        let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.charge(request.url.len() + request.method.len() + headers)?;
+        let outbound = match self.outbound(request)? {
+            Ok(outbound) => outbound,
+            Err(error) => return Ok(Err(error)),
+        };
+        let drivers = self.drivers.clone();
+        let answer = match drivers.http.send(outbound).await {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let media_type = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let media_type = media_type.map(|(_, value)| value.clone()).unwrap_or_default();
+        let body = match collect(Writer::new(media_type, drivers.max_payload), answer.body, &drivers.payloads).await {
+            Ok(body) => body,
+            Err(WriteError::TooLarge(size)) => return Ok(Err(wit::HttpError::TooLarge(size))),
+            Err(WriteError::Io(error)) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
+        };
+        let body: Resource<Payload> = self.table.push(body)?;
+        Ok(Ok(wit::Response { status: answer.status, headers: answer.headers, body }))
+    }
+}
+
+async fn collect(
+    mut writer: Writer,
+    mut body: BoxStream<'static, io::Result<Bytes>>,
+    payloads: &noetl_store::payloads::Payloads,
+) -> Result<Payload, WriteError> {
+    while let Some(chunk) = body.next().await {
+        writer.write(payloads, &chunk.map_err(WriteError::Io)?).await?;
+    }
+    writer.finish().await.map_err(WriteError::Io)
+}

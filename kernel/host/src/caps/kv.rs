@@ -1,0 +1,125 @@
+//! `noetl:kv`: small durable values of one (tenant, plugin).
+//!
+//! Writes go to an overlay that the rest of the call reads through. The overlay leaves the host only when
+//! the call succeeds, as [`Effects`](crate::call::Effects) for the caller to commit in one record.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::bindings::noetl::kv::kv as wit;
+use crate::state::CallState;
+
+const LONGEST_KEY: usize = 512;
+const LARGEST_VALUE: usize = 1 << 20;
+const MOST_KEYS: u32 = 1_000;
+
+/// Staged writes of one call.
+#[derive(Debug, Default)]
+pub(crate) struct Overlay {
+    /// `None` is a deletion.
+    pub(crate) writes: BTreeMap<String, Option<Bytes>>,
+    /// Versions that must still hold at commit; the first expectation on a key is the one that counts.
+    pub(crate) conditions: BTreeMap<String, Option<u64>>,
+}
+
+/// A value the call itself staged has no version yet.
+const STAGED: u64 = 0;
+
+fn check_key(key: &str) -> Result<(), wit::KvError> {
+    if key.is_empty() || key.len() > LONGEST_KEY {
+        return Err(wit::KvError::InvalidKey(format!("a key has 1 to {LONGEST_KEY} bytes, this one {}", key.len())));
+    }
+    Ok(())
+}
+
+fn check_value(value: &[u8]) -> Result<(), wit::KvError> {
+    if value.len() > LARGEST_VALUE {
+        return Err(wit::KvError::TooLarge(value.len() as u64));
+    }
+    Ok(())
+}
+
+impl CallState {
+    fn kv_current(&self, key: &str) -> Result<Option<wit::Entry>, wit::KvError> {
+        if let Some(staged) = self.kv.writes.get(key) {
+            return Ok(staged.as_ref().map(|value| wit::Entry { value: value.to_vec(), version: STAGED }));
+        }
+        let stored = self.drivers.index.kv_get(&self.namespace(), key).map_err(unavailable)?;
+        Ok(stored.map(|entry| wit::Entry { value: entry.value.to_vec(), version: entry.version }))
+    }
+}
+
+fn unavailable(error: impl std::fmt::Display) -> wit::KvError {
+    wit::KvError::Unavailable(error.to_string())
+}
+
+impl wit::Host for CallState {
+    fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<wit::Entry>, wit::KvError>> {
+        self.charge(key.len())?;
+        Ok(check_key(&key).and_then(|()| self.kv_current(&key)))
+    }
+
+    fn list_keys(
+        &mut self,
+        prefix: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> wasmtime::Result<Result<Vec<String>, wit::KvError>> {
+        self.charge(prefix.len() + after.as_ref().map_or(0, String::len))?;
+        let limit = limit.min(MOST_KEYS) as usize;
+        // Staged deletions can hide as many stored keys as there are, so that many more are read.
+        let hidden = self.kv.writes.values().filter(|value| value.is_none()).count();
+        let stored = self.drivers.index.kv_list(&self.namespace(), &prefix, after.as_deref(), limit + hidden);
+        let stored = match stored {
+            Ok(stored) => stored,
+            Err(error) => return Ok(Err(unavailable(error))),
+        };
+        let mut keys: std::collections::BTreeSet<String> = stored.into_iter().collect();
+        for (key, value) in &self.kv.writes {
+            let in_range = key.starts_with(&prefix) && after.as_ref().is_none_or(|after| key > after);
+            match value {
+                Some(_) if in_range => drop(keys.insert(key.clone())),
+                None => drop(keys.remove(key)),
+                Some(_) => {}
+            }
+        }
+        Ok(Ok(keys.into_iter().take(limit).collect()))
+    }
+
+    fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), wit::KvError>> {
+        self.charge(key.len() + value.len())?;
+        Ok(check_key(&key).and_then(|()| check_value(&value)).map(|()| {
+            self.kv.writes.insert(key, Some(value.into()));
+        }))
+    }
+
+    fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), wit::KvError>> {
+        self.charge(key.len())?;
+        Ok(check_key(&key).map(|()| {
+            self.kv.writes.insert(key, None);
+        }))
+    }
+
+    fn compare_and_swap(
+        &mut self,
+        key: String,
+        expected: Option<u64>,
+        value: Vec<u8>,
+    ) -> wasmtime::Result<Result<bool, wit::KvError>> {
+        self.charge(key.len() + value.len())?;
+        let checked = check_key(&key).and_then(|()| check_value(&value)).and_then(|()| self.kv_current(&key));
+        let current = match checked {
+            Ok(current) => current,
+            Err(error) => return Ok(Err(error)),
+        };
+        if current.map(|entry| entry.version) != expected {
+            return Ok(Ok(false));
+        }
+        if !self.kv.writes.contains_key(&key) {
+            self.kv.conditions.insert(key.clone(), expected);
+        }
+        self.kv.writes.insert(key, Some(value.into()));
+        Ok(Ok(true))
+    }
+}

@@ -1,0 +1,83 @@
+//! One driver a capability.
+//!
+//! A driver knows one WIT package: how to link it, what it needs to work ([`Drivers`], made once when the
+//! host starts) and what it keeps for a call (in the call's own state). A linker is made of exactly the
+//! drivers a grant names, so what is not granted does not exist for the guest.
+
+use std::sync::Arc;
+
+use noetl_contract::Capability;
+use noetl_store::index::Index;
+use noetl_store::payloads::Payloads;
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::bindings::noetl as wit;
+use crate::state::CallState;
+
+pub mod clock;
+pub mod http_client;
+pub mod kv;
+pub mod log;
+pub mod metrics;
+pub mod objects;
+pub mod payload;
+pub mod random;
+
+/// What the drivers work with; shared by all calls.
+pub struct Drivers {
+    pub log: Arc<dyn log::LogSink>,
+    pub metrics: metrics::CustomMetrics,
+    pub index: Arc<Index>,
+    pub payloads: Payloads,
+    pub http: Arc<dyn http_client::Outbound>,
+    /// Largest payload a guest may write or receive.
+    pub max_payload: u64,
+}
+
+/// Adds one capability's functions to a linker.
+pub(crate) fn link(capability: Capability, linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    type Data = HasSelf<CallState>;
+    match capability {
+        Capability::Log => wit::log::log::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Metrics => wit::metrics::metrics::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Clock => wit::clock::clock::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Random => wit::random::random::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Kv => wit::kv::kv::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Objects => wit::objects::objects::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Payload => wit::payload::payload::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::HttpClient => wit::http_client::http_client::add_to_linker::<_, Data>(linker, |state| state),
+    }
+}
+
+/// What every component gets: the last words of a guest, and the types worlds speak in.
+pub(crate) fn link_base(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    type Data = HasSelf<CallState>;
+    wit::worlds::diagnostics::add_to_linker::<_, Data>(linker, |state| state)?;
+    wit::worlds::failures::add_to_linker::<_, Data>(linker, |state| state)?;
+    wit::worlds::tooling::add_to_linker::<_, Data>(linker, |state| state)
+}
+
+const LONGEST_PANIC: usize = 64 << 10;
+
+impl wit::worlds::diagnostics::Host for CallState {
+    fn panicked(&mut self, mut message: String) -> wasmtime::Result<()> {
+        truncate(&mut message, LONGEST_PANIC);
+        self.panic_message = Some(message);
+        Ok(())
+    }
+}
+
+impl wit::worlds::failures::Host for CallState {}
+impl wit::worlds::tooling::Host for CallState {}
+
+/// Cut at a character boundary, marking the cut.
+pub(crate) fn truncate(text: &mut String, longest: usize) {
+    if text.len() > longest {
+        let mut end = longest;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str(" [cut]");
+    }
+}

@@ -1,0 +1,276 @@
+//! `noetl:payload`: bulk data by reference.
+//!
+//! A payload is a handle on bytes that live in the host: in memory while they are few, in a temporary
+//! file of the payload store when they are many, or in the store itself. Moving one into another (an HTTP
+//! answer into an object, an object into another) never copies it through a guest, and where the store
+//! already has the bytes it does not copy at all. A temporary file that nothing keeps goes with its handle.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, BoxStream, StreamExt};
+use noetl_contract::Digest;
+use noetl_store::payloads::{PayloadRef, PayloadWriter, Payloads, SealedPayload};
+use wasmtime::component::Resource;
+
+use crate::bindings::noetl::payload::payload as wit;
+use crate::state::CallState;
+
+/// Most bytes one read hands to a guest.
+const LARGEST_READ: u32 = 16 << 20;
+/// Up to this size a payload stays in memory.
+const IN_MEMORY: usize = 256 << 10;
+/// Step of a copy inside the host.
+const CHUNK: u64 = 1 << 20;
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
+/// A guest's handle on bytes.
+#[derive(Clone)]
+pub struct Payload {
+    place: Place,
+    media_type: String,
+}
+
+#[derive(Clone)]
+enum Place {
+    Memory(Bytes),
+    Sealed(Arc<SealedPayload>),
+    Stored(PayloadRef),
+}
+
+impl Payload {
+    pub fn memory(bytes: Bytes, media_type: impl Into<String>) -> Self {
+        Self { place: Place::Memory(bytes), media_type: media_type.into() }
+    }
+
+    pub fn stored(payload: PayloadRef, media_type: impl Into<String>) -> Self {
+        Self { place: Place::Stored(payload), media_type: media_type.into() }
+    }
+
+    pub fn size(&self) -> u64 {
+        match &self.place {
+            Place::Memory(bytes) => bytes.len() as u64,
+            Place::Sealed(sealed) => sealed.size(),
+            Place::Stored(payload) => payload.size,
+        }
+    }
+
+    pub fn media_type(&self) -> &str {
+        &self.media_type
+    }
+
+    pub fn digest(&self) -> Digest {
+        match &self.place {
+            Place::Memory(bytes) => Digest::of(bytes),
+            Place::Sealed(sealed) => sealed.digest(),
+            Place::Stored(payload) => payload.digest,
+        }
+    }
+
+    /// A range, cut to what is there.
+    pub async fn read(&self, payloads: &Payloads, offset: u64, length: u64) -> io::Result<Bytes> {
+        let end = offset.saturating_add(length).min(self.size());
+        let start = offset.min(end);
+        match &self.place {
+            Place::Memory(bytes) => Ok(bytes.slice(start as usize..end as usize)),
+            Place::Sealed(sealed) => sealed.read_range(start, end - start).await,
+            Place::Stored(payload) => payloads.read_range(&payload.digest, start, end - start).await.map_err(io::Error::other),
+        }
+    }
+
+    /// Make the bytes durable.
+    pub async fn keep(&self, payloads: &Payloads) -> io::Result<PayloadRef> {
+        match &self.place {
+            Place::Memory(bytes) => payloads.put_bytes(bytes.clone()).await,
+            Place::Sealed(sealed) => sealed.keep().await,
+            Place::Stored(payload) => Ok(*payload),
+        }
+    }
+
+    /// All bytes, a step at a time.
+    pub fn stream(self, payloads: Payloads) -> BoxStream<'static, io::Result<Bytes>> {
+        let size = self.size();
+        stream::unfold((self, payloads, 0), move |(payload, payloads, offset)| async move {
+            if offset >= size {
+                return None;
+            }
+            let read = payload.read(&payloads, offset, CHUNK).await;
+            let next = match &read {
+                Ok(bytes) if !bytes.is_empty() => offset + bytes.len() as u64,
+                // An error, or a file shorter than its record, ends the stream after being told.
+                _ => size,
+            };
+            Some((read, (payload, payloads, next)))
+        })
+        .boxed()
+    }
+}
+
+/// Collects bytes for a new payload.
+pub struct Writer {
+    media_type: String,
+    memory: BytesMut,
+    spilled: Option<PayloadWriter>,
+    size: u64,
+    most: u64,
+}
+
+/// Why bytes could not be added.
+#[derive(Debug)]
+pub(crate) enum WriteError {
+    TooLarge(u64),
+    Io(io::Error),
+}
+
+impl Writer {
+    pub(crate) fn new(media_type: impl Into<String>, most: u64) -> Self {
+        let media_type = Some(media_type.into()).filter(|text| !text.is_empty() && text.len() <= 200);
+        Self {
+            media_type: media_type.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()),
+            memory: BytesMut::new(),
+            spilled: None,
+            size: 0,
+            most,
+        }
+    }
+
+    pub(crate) async fn write(&mut self, payloads: &Payloads, bytes: &[u8]) -> Result<(), WriteError> {
+        self.size = self.size.saturating_add(bytes.len() as u64);
+        if self.size > self.most {
+            return Err(WriteError::TooLarge(self.size));
+        }
+        if self.spilled.is_none() && self.memory.len() + bytes.len() <= IN_MEMORY {
+            self.memory.extend_from_slice(bytes);
+            return Ok(());
+        }
+        if self.spilled.is_none() {
+            let mut file = payloads.writer().await.map_err(WriteError::Io)?;
+            file.write(&self.memory).await.map_err(WriteError::Io)?;
+            self.memory = BytesMut::new();
+            self.spilled = Some(file);
+        }
+        match &mut self.spilled {
+            Some(file) => file.write(bytes).await.map_err(WriteError::Io),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn finish(self) -> io::Result<Payload> {
+        let place = match self.spilled {
+            Some(file) => Place::Sealed(Arc::new(file.seal().await?)),
+            None => Place::Memory(self.memory.freeze()),
+        };
+        Ok(Payload { place, media_type: self.media_type })
+    }
+}
+
+fn unavailable(error: io::Error) -> wit::PayloadError {
+    wit::PayloadError::Unavailable(error.to_string())
+}
+
+fn write_error(error: WriteError) -> wit::PayloadError {
+    match error {
+        WriteError::TooLarge(size) => wit::PayloadError::TooLarge(size),
+        WriteError::Io(error) => unavailable(error),
+    }
+}
+
+impl wit::HostPayload for CallState {
+    async fn size(&mut self, this: Resource<Payload>) -> wasmtime::Result<u64> {
+        self.charge(0)?;
+        Ok(self.table.get(&this)?.size())
+    }
+
+    async fn media_type(&mut self, this: Resource<Payload>) -> wasmtime::Result<String> {
+        self.charge(0)?;
+        Ok(self.table.get(&this)?.media_type().to_owned())
+    }
+
+    async fn digest(&mut self, this: Resource<Payload>) -> wasmtime::Result<String> {
+        self.charge(0)?;
+        Ok(self.table.get(&this)?.digest().hex())
+    }
+
+    async fn read(
+        &mut self,
+        this: Resource<Payload>,
+        offset: u64,
+        length: u32,
+    ) -> wasmtime::Result<Result<Vec<u8>, wit::PayloadError>> {
+        self.charge(0)?;
+        if length > LARGEST_READ {
+            let text = format!("{length} bytes at once; the most is {LARGEST_READ}");
+            return Ok(Err(wit::PayloadError::InvalidRange(text)));
+        }
+        let payload = self.table.get(&this)?;
+        if offset > payload.size() {
+            let text = format!("offset {offset} is beyond the end at {}", payload.size());
+            return Ok(Err(wit::PayloadError::InvalidRange(text)));
+        }
+        let read = payload.read(&self.drivers.payloads, offset, u64::from(length)).await;
+        Ok(read.map(|bytes| bytes.to_vec()).map_err(unavailable))
+    }
+
+    async fn drop(&mut self, this: Resource<Payload>) -> wasmtime::Result<()> {
+        self.table.delete(this)?;
+        Ok(())
+    }
+}
+
+impl wit::HostWriter for CallState {
+    async fn new(&mut self, media_type: String) -> wasmtime::Result<Resource<Writer>> {
+        self.charge(media_type.len())?;
+        Ok(self.table.push(Writer::new(media_type, self.drivers.max_payload))?)
+    }
+
+    async fn write(&mut self, this: Resource<Writer>, bytes: Vec<u8>) -> wasmtime::Result<Result<(), wit::PayloadError>> {
+        // Bytes on their way to a payload are bounded by the payload's own limit, not by `host_mb`.
+        self.charge(0)?;
+        let writer = self.table.get_mut(&this)?;
+        Ok(writer.write(&self.drivers.payloads, &bytes).await.map_err(write_error))
+    }
+
+    async fn splice(
+        &mut self,
+        this: Resource<Writer>,
+        source: Resource<Payload>,
+        offset: u64,
+        length: u64,
+    ) -> wasmtime::Result<Result<(), wit::PayloadError>> {
+        self.charge(0)?;
+        let source = self.table.get(&source)?.clone();
+        let end = offset.saturating_add(length).min(source.size());
+        let drivers = self.drivers.clone();
+        let writer = self.table.get_mut(&this)?;
+        let mut at = offset;
+        while at < end {
+            let bytes = match source.read(&drivers.payloads, at, CHUNK.min(end - at)).await {
+                Ok(bytes) if bytes.is_empty() => return Ok(Err(wit::PayloadError::Unavailable("the payload ended early".into()))),
+                Ok(bytes) => bytes,
+                Err(error) => return Ok(Err(unavailable(error))),
+            };
+            if let Err(error) = writer.write(&drivers.payloads, &bytes).await {
+                return Ok(Err(write_error(error)));
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(Ok(()))
+    }
+
+    async fn finish(&mut self, this: Resource<Writer>) -> wasmtime::Result<Result<Resource<Payload>, wit::PayloadError>> {
+        self.charge(0)?;
+        let writer = self.table.delete(this)?;
+        match writer.finish().await {
+            Ok(payload) => Ok(Ok(self.table.push(payload)?)),
+            Err(error) => Ok(Err(unavailable(error))),
+        }
+    }
+
+    async fn drop(&mut self, this: Resource<Writer>) -> wasmtime::Result<()> {
+        self.table.delete(this)?;
+        Ok(())
+    }
+}
+
+impl wit::Host for CallState {}

@@ -1,0 +1,136 @@
+//! Turning a component into machine code.
+//!
+//! Compilation is work an uploader chooses, so it runs in a child process that is niced, has bounds on
+//! memory and processor time, and is killed when it takes too long; the server never compiles on a request
+//! path. The result is cached by (component digest, engine fingerprint) together with a digest of itself,
+//! which is checked before the code is mapped: machine code is trusted, so nothing but this cache, in the
+//! server's private folder, may supply it.
+//!
+//! A crash in the middle leaves at most a temporary file, which the next start removes.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use noetl_contract::Digest;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::engine::{self, EngineKind};
+use crate::error::PrepareError;
+
+mod cache;
+pub mod child;
+
+use cache::Cache;
+
+/// How compiler processes are run.
+#[derive(Debug, Clone)]
+pub struct CompileOptions {
+    /// The program and leading arguments that reach [`child::main`].
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    pub timeout: Duration,
+    pub memory_bytes: u64,
+    /// How many may run at once.
+    pub jobs: usize,
+}
+
+pub(crate) struct Compiler {
+    options: CompileOptions,
+    cache: Cache,
+    jobs: Arc<Semaphore>,
+}
+
+/// A component ready to be linked, and how long the compiler took (none when the cache had it).
+pub(crate) struct Compiled {
+    pub(crate) component: Component,
+    pub(crate) took: Option<Duration>,
+}
+
+impl Compiler {
+    pub(crate) fn new(options: CompileOptions, cache_dir: &Path) -> Result<Self, PrepareError> {
+        let jobs = Arc::new(Semaphore::new(options.jobs.max(1)));
+        Ok(Self { options, cache: Cache::open(cache_dir)?, jobs })
+    }
+
+    /// Load from the cache, compiling first when it is not there.
+    pub(crate) async fn load(
+        &self,
+        engine: &Engine,
+        kind: EngineKind,
+        digest: Digest,
+        bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
+    ) -> Result<Compiled, PrepareError> {
+        let entry = self.cache.entry(&engine::fingerprint(engine), digest);
+        match entry.load(engine) {
+            Ok(Some(component)) => return Ok(Compiled { component, took: None }),
+            Ok(None) => {}
+            Err(problem) => tracing::warn!(%digest, %problem, "cached machine code was thrown away"),
+        }
+        let _job = self.jobs.acquire().await.expect("the compile semaphore is never closed");
+        // Somebody else may have compiled it while this call waited for its turn.
+        if let Ok(Some(component)) = entry.load(engine) {
+            return Ok(Compiled { component, took: None });
+        }
+        let bytes = bytes().await?;
+        let actual = Digest::of(&bytes);
+        if actual != digest {
+            return Err(PrepareError::WrongBytes { expected: digest, actual });
+        }
+        let started = Instant::now();
+        let input = self.cache.stage(&bytes)?;
+        let output = self.cache.scratch()?;
+        self.run_child(kind, input.path(), output.path()).await?;
+        entry.store(output)?;
+        let took = started.elapsed();
+        let component = entry.load(engine)?.ok_or(PrepareError::Tampered { digest })?;
+        Ok(Compiled { component, took: Some(took) })
+    }
+
+    async fn run_child(&self, kind: EngineKind, input: &Path, output: &Path) -> Result<(), PrepareError> {
+        let seconds = self.options.timeout.as_secs().max(1);
+        let mut child = Command::new(&self.options.program)
+            .args(&self.options.arguments)
+            .arg("--engine")
+            .arg(kind.name())
+            .arg("--input")
+            .arg(input)
+            .arg("--output")
+            .arg(output)
+            .arg("--memory-bytes")
+            .arg(self.options.memory_bytes.to_string())
+            .arg("--cpu-seconds")
+            .arg(seconds.saturating_mul(2).to_string())
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(PrepareError::io(format!("start the compiler process {}", self.options.program.display())))?;
+        let mut stderr = child.stderr.take();
+        let finished = async {
+            let mut said = Vec::new();
+            if let Some(stderr) = &mut stderr {
+                // A compiler message is a line or two; the rest of a flood is not worth its memory.
+                let _ = stderr.take(16 << 10).read_to_end(&mut said).await;
+            }
+            (child.wait().await, String::from_utf8_lossy(&said).trim().to_owned())
+        };
+        match tokio::time::timeout(self.options.timeout, finished).await {
+            Err(_) => Err(PrepareError::TimedOut { seconds }),
+            Ok((Err(error), _)) => Err(PrepareError::Io { doing: "wait for the compiler process".into(), source: error }),
+            Ok((Ok(status), _)) if status.success() => Ok(()),
+            Ok((Ok(status), stderr)) if status.code() == Some(child::REJECTED) => {
+                tracing::debug!(%status, %stderr, "component rejected");
+                Err(PrepareError::Rejected(stderr))
+            }
+            Ok((Ok(status), stderr)) => Err(PrepareError::Crashed { status: status.to_string(), stderr }),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The component host: the only crate that knows wasmtime.
+//!
+//! It turns bytes into modules, and a module plus a grant plus an input into an answer or a typed fault.
+//! It knows worlds and capabilities; it knows no plugin, no catalog and no tenant rules.
+//!
+//! Invariants:
+//! 1. A guest can call exactly what its grant names: the linker holds nothing else ([`grant`]).
+//! 2. Every call is bounded in time, memory, output and host calls; breaking a bound is a [`Fault`] of
+//!    that call and of nothing else ([`meter`](self)).
+//! 3. Machine code comes from our own compiler process and its recorded digest, or not at all
+//!    ([`compile`]).
+//! 4. Staged effects leave a call only with its success ([`call::Effects`]).
+//! 5. Guests never run on the threads that serve HTTP or commit the log.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use lru::LruCache;
+use noetl_contract::manifest::InstancePolicy;
+use noetl_contract::{CapabilitySet, Digest, Limits, Ring};
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use tokio::sync::{OnceCell, oneshot};
+use tracing::Instrument;
+
+mod bindings;
+mod budget;
+pub mod call;
+pub mod caps;
+pub mod compile;
+mod engine;
+pub mod error;
+pub mod grant;
+mod meter;
+mod metrics;
+mod module;
+mod resident;
+mod state;
+mod wasi;
+
+pub use call::{Effects, Failure, Finished, Input, Output, Usage};
+pub use error::{Denied, Fault, FaultClass, PrepareError, StartError};
+pub use metrics::HostMetrics;
+pub use module::{Module, Spec};
+pub use state::Identity;
+
+use budget::Budget;
+use caps::Drivers;
+use compile::{CompileOptions, Compiler};
+use engine::Engines;
+use resident::{Job, Shards};
+
+/// How the host is set up.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    pub cache_dir: PathBuf,
+    /// Threads that run guests.
+    pub threads: usize,
+    /// Threads that run resident components.
+    pub shards: usize,
+    /// Memory all guests together may use.
+    pub memory_budget: u64,
+    /// The part of it only system services can use.
+    pub system_reserve: u64,
+    /// No plugin gets more than this, whatever its manifest says.
+    pub ceiling: Limits,
+    /// Modules kept ready.
+    pub max_modules: usize,
+    /// Guest memories that can exist at once.
+    pub max_instances: u32,
+    pub compile: CompileOptions,
+    /// Capabilities the operator denies to everybody.
+    pub denied: CapabilitySet,
+}
+
+/// One call.
+pub struct Call {
+    pub identity: Arc<Identity>,
+    /// The caller's own narrowing of what the plugin may hold.
+    pub capabilities: Option<CapabilitySet>,
+    pub input: Input,
+}
+
+type Slot = Arc<OnceCell<Arc<Module>>>;
+
+/// The host. Cheap to share behind an `Arc`.
+pub struct Host {
+    options: HostOptions,
+    engines: Arc<Engines>,
+    compiler: Compiler,
+    budget: Budget,
+    drivers: Arc<Drivers>,
+    modules: Mutex<LruCache<Digest, Slot>>,
+    shards: Shards,
+    metrics: HostMetrics,
+    guests: Option<tokio::runtime::Runtime>,
+}
+
+impl Host {
+    pub fn start(options: HostOptions, drivers: Drivers, registry: &mut Registry) -> Result<Self, StartError> {
+        let engines = Arc::new(Engines::new(options.max_instances.max(1))?);
+        let compiler = Compiler::new(options.compile.clone(), &options.cache_dir)
+            .map_err(|error| StartError { doing: "open the cache of machine code", reason: error.to_string() })?;
+        registry.register_collector(Box::new(drivers.metrics.clone()));
+        let drivers = Arc::new(drivers);
+        let guests = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .thread_name("guest")
+            .enable_all()
+            .build()
+            .map_err(|error| StartError { doing: "start the guest threads", reason: error.to_string() })?;
+        Ok(Self {
+            budget: Budget::new(options.memory_budget, options.system_reserve, options.max_instances.max(1)),
+            shards: Shards::start(options.shards, &engines, &drivers)?,
+            modules: Mutex::new(LruCache::new(NonZeroUsize::new(options.max_modules).unwrap_or(NonZeroUsize::MIN))),
+            metrics: HostMetrics::register(registry),
+            guests: Some(guests),
+            engines,
+            compiler,
+            drivers,
+            options,
+        })
+    }
+
+    pub fn metrics(&self) -> &HostMetrics {
+        &self.metrics
+    }
+
+    pub fn drivers(&self) -> &Arc<Drivers> {
+        &self.drivers
+    }
+
+    /// What the operator denies to everybody.
+    pub fn denied(&self) -> CapabilitySet {
+        self.options.denied
+    }
+
+    /// A module that is ready now, without waiting for anything.
+    pub fn ready(&self, digest: &Digest) -> Option<Arc<Module>> {
+        self.modules.lock().get(digest).and_then(|slot| slot.get().cloned())
+    }
+
+    /// Make a component ready: from memory, from the cache, or by compiling. Callers for the same digest
+    /// share one compilation; a failed one leaves nothing behind and can be tried again.
+    pub async fn prepare(
+        &self,
+        mut spec: Spec,
+        bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
+    ) -> Result<Arc<Module>, PrepareError> {
+        let slot = self.modules.lock().get_or_insert(spec.digest, Slot::default).clone();
+        let prepared = slot.get_or_try_init(|| async {
+            spec.check(self.options.denied)?;
+            spec.limits = spec.limits.capped(&self.options.ceiling);
+            spec.limits.memory_bytes = spec.limits.memory_bytes.min(self.budget.largest());
+            let kind = spec.engine();
+            let engine = self.engines.get(kind);
+            let compiled = self.compiler.load(engine, kind, spec.digest, bytes).await?;
+            let metrics = self.metrics.module(spec.path.as_str(), &spec.version.to_string());
+            metrics.compiled(compiled.took);
+            let module = Module::new(spec, compiled.component, metrics)?;
+            // Linking now makes a skew an error of the push instead of the first call.
+            module.template(engine, &module.spec.terms(None, self.options.denied))?;
+            Ok(Arc::new(module))
+        });
+        prepared.await.cloned()
+    }
+
+    /// Forget a module; it is freed when its last call ends.
+    pub fn retire(&self, digest: Digest) {
+        self.modules.lock().pop(&digest);
+        self.shards.forget(digest);
+    }
+
+    /// Digests of all modules in the table.
+    pub fn loaded(&self) -> Vec<Digest> {
+        self.modules.lock().iter().map(|(digest, _)| *digest).collect()
+    }
+
+    /// Call a module. Returns when the guest answered or a bound ended it.
+    pub async fn call(&self, module: &Arc<Module>, call: Call) -> Result<Finished, Fault> {
+        let engine = self.engines.get(module.spec.engine());
+        let terms = module.spec.terms(call.capabilities, self.options.denied);
+        let template = module.template(engine, &terms).map_err(PrepareError::into_fault)?;
+        let queued = Instant::now();
+        if module.spec.instance == InstancePolicy::Resident {
+            let (answer, receiver) = oneshot::channel();
+            let key = shard_key(&call.identity.idempotency_key);
+            let (identity, input) = (call.identity, call.input);
+            let job = Job { module: module.clone(), template, identity, input, queued, answer };
+            return self.shards.call(key, job, receiver).await;
+        }
+        let span = tracing::debug_span!(
+            "plugin_call",
+            plugin = %module.spec.path,
+            version = %module.spec.version,
+            tenant = %call.identity.tenant,
+            call = %call.identity.call,
+        );
+        let system = module.spec.ring == Ring::System;
+        let (engines, drivers, budget, module) =
+            (self.engines.clone(), self.drivers.clone(), self.budget.clone(), module.clone());
+        let running = async move {
+            let _room = budget.reserve(module.spec.limits.memory_bytes, module.slots, system).await;
+            let queue = queued.elapsed();
+            call::run(&engines, &module, &template, call.identity, drivers, call.input, queue).await
+        };
+        let Some(guests) = &self.guests else {
+            return Err(Fault::new(FaultClass::Fetch, "the server is shutting down"));
+        };
+        match guests.spawn(running.instrument(span)).await {
+            Ok(finished) => finished,
+            Err(error) => Err(Fault::new(FaultClass::Trap, format!("the host failed while it ran the call: {error}"))),
+        }
+    }
+}
+
+fn shard_key(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.engines.ticker.stop();
+        if let Some(guests) = self.guests.take() {
+            // Calls still running are interrupted at their next await; they were not acknowledged.
+            guests.shutdown_timeout(Duration::from_millis(100));
+        }
+    }
+}

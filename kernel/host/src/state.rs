@@ -1,0 +1,85 @@
+//! What a store holds: everything the host functions of one call can reach.
+//!
+//! There is no way from here to another call, another tenant's namespace or the catalog: a driver gets
+//! this and nothing else.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use noetl_contract::manifest::HttpPolicy;
+use noetl_contract::{Limits, PluginPath, Tenant, Version};
+use noetl_store::index::Namespace;
+use wasmtime::component::ResourceTable;
+
+use crate::caps::Drivers;
+use crate::caps::kv::Overlay;
+use crate::error::Fault;
+use crate::meter::Meter;
+use crate::wasi::Wasi;
+
+/// Who is calling what, for logs, namespaces and idempotency.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub tenant: Tenant,
+    pub path: PluginPath,
+    pub version: Version,
+    /// Names this call in logs.
+    pub call: String,
+    /// The same for every attempt at the same work.
+    pub idempotency_key: String,
+    pub attempt: u32,
+}
+
+/// Store data of one call.
+pub struct CallState {
+    pub(crate) meter: Meter,
+    pub(crate) table: ResourceTable,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) drivers: Arc<Drivers>,
+    pub(crate) kv: Overlay,
+    pub(crate) http: Arc<HttpPolicy>,
+    pub(crate) wasi: Option<Box<Wasi>>,
+    pub(crate) panic_message: Option<String>,
+    pub(crate) started: Instant,
+}
+
+impl CallState {
+    pub(crate) fn new(
+        limits: Limits,
+        identity: Arc<Identity>,
+        drivers: Arc<Drivers>,
+        http: Arc<HttpPolicy>,
+        wasi: bool,
+    ) -> Self {
+        let wasi = wasi.then(|| Box::new(Wasi::new(&identity, &drivers)));
+        Self {
+            meter: Meter::new(limits),
+            table: ResourceTable::new(),
+            identity,
+            drivers,
+            kv: Overlay::default(),
+            http,
+            wasi,
+            panic_message: None,
+            started: Instant::now(),
+        }
+    }
+
+    /// Ready a resident instance's state for its next call.
+    pub(crate) fn next_call(&mut self, identity: Arc<Identity>) {
+        self.meter.next_call();
+        self.identity = identity;
+        self.kv = Overlay::default();
+        self.panic_message = None;
+        self.started = Instant::now();
+    }
+
+    /// Every host function starts here.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.meter.host_call(bytes)
+    }
+
+    pub(crate) fn namespace(&self) -> Namespace {
+        Namespace { tenant: self.identity.tenant.clone(), path: self.identity.path.clone() }
+    }
+}

@@ -1,0 +1,77 @@
+//! What every request shares, and what one request carries to its handler.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use noetl_contract::PluginPath;
+use noetl_dispatch::Kernel;
+use tokio::sync::watch;
+
+use crate::auth::Caller;
+use crate::metrics::HttpMetrics;
+use crate::options::HttpOptions;
+use crate::problem::Problem;
+
+/// Shared by all requests of a server.
+pub struct App {
+    pub kernel: Arc<Kernel>,
+    pub options: HttpOptions,
+    pub metrics: HttpMetrics,
+    /// Whether `/metrics` is served without a token.
+    pub metrics_open: bool,
+    /// Turns true when the server shuts down, so that endless answers end.
+    pub closing: watch::Receiver<bool>,
+}
+
+/// One request on its way to a handler.
+pub struct Cx {
+    pub app: Arc<App>,
+    /// Who asks; none only on routes that are open to everybody.
+    pub caller: Option<Caller>,
+    pub args: Args,
+    pub query: String,
+    pub headers: HeaderMap,
+    pub body: Body,
+}
+
+/// What the path of the request named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Args {
+    pub plugin: Option<PluginPath>,
+    /// The id of a token or the code of an error.
+    pub name: String,
+}
+
+impl Cx {
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.app.kernel
+    }
+
+    pub fn caller(&self) -> Result<&Caller, Problem> {
+        self.caller.as_ref().ok_or_else(Problem::unauthenticated)
+    }
+
+    pub fn plugin(&self) -> Result<&PluginPath, Problem> {
+        self.args.plugin.as_ref().ok_or_else(|| Problem::internal("the route has no plugin path"))
+    }
+}
+
+/// Wall clock in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Run a change to its end even when the client goes away: a dropped connection must not leave it half-way
+/// through its steps.
+pub async fn to_the_end<T: Send + 'static>(change: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(change).await {
+        Ok(outcome) => outcome,
+        Err(failed) => match failed.try_into_panic() {
+            // The envelope turns it into this request's 500, as if it had happened here.
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

@@ -1,0 +1,155 @@
+//! Problem documents (RFC 9457): the one form every error of the API has.
+//!
+//! `code` is stable and has a help page at `/errors/<code>`, which is also the `type`. `detail` says what was
+//! wrong in this request. Everything a problem carries is scrubbed, because messages of guests and of remote
+//! services end up in it.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::help;
+
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    extras: Map<String, Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), extras: Map::new(), headers: Vec::new() }
+    }
+
+    /// For errors of other crates, which know their status as a number.
+    pub fn of(status: u16, code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), code, detail)
+    }
+
+    pub fn bad_request(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// A field or parameter that is missing or wrong.
+    pub fn invalid_field(code: &'static str, field: &str, detail: impl Into<String>) -> Self {
+        Self::bad_request(code, detail).with("field", field)
+    }
+
+    pub fn unauthenticated() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "this needs a token: send `Authorization: Bearer <token>` with one that is known and has not expired",
+        )
+        .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    pub fn forbidden(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, detail)
+    }
+
+    /// Our own mistake or the disk's. The detail goes to the server's log, never to the caller.
+    pub fn internal(detail: impl std::fmt::Display) -> Self {
+        tracing::error!(%detail, "a request failed inside of the server");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "something failed inside of the server; its log has the details under the request id",
+        )
+    }
+
+    /// One more member of the document.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.extras.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The document, with the id under which the server's log knows the request.
+    pub fn document(&self, request_id: &str) -> Value {
+        let mut extras = Value::Object(self.extras.clone());
+        noetl_scrub::scrub_json(&mut extras);
+        let mut document = json!({
+            "type": format!("/errors/{}", self.code),
+            "title": help::title(self.code),
+            "status": self.status.as_u16(),
+            "detail": noetl_scrub::scrub_text(&self.detail),
+            "code": self.code,
+            "request_id": request_id,
+        });
+        if let (Value::Object(document), Value::Object(extras)) = (&mut document, extras) {
+            for (name, value) in extras {
+                document.entry(name).or_insert(value);
+            }
+        }
+        document
+    }
+
+    pub fn respond(self, request_id: &str) -> Response {
+        let text = self.document(request_id).to_string();
+        let mut response = (self.status, [(header::CONTENT_TYPE, MEDIA_TYPE)], Body::from(text)).into_response();
+        for (name, value) in self.headers {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+impl From<noetl_contract::ids::InvalidId> for Problem {
+    fn from(invalid: noetl_contract::ids::InvalidId) -> Self {
+        Problem::bad_request("invalid_parameter", invalid.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_the_members_of_the_standard_and_ours() {
+        let problem = Problem::invalid_field("invalid_parameter", "limit", "`limit` is not a number");
+        assert_eq!(
+            problem.document("r1"),
+            json!({
+                "type": "/errors/invalid_parameter", "title": help::title("invalid_parameter"), "status": 400,
+                "detail": "`limit` is not a number", "code": "invalid_parameter", "request_id": "r1", "field": "limit",
+            })
+        );
+    }
+
+    #[test]
+    fn extras_cannot_replace_the_members_of_the_standard() {
+        let document = Problem::bad_request("invalid_body", "x").with("status", 200).document("r1");
+        assert_eq!(document["status"], 400);
+    }
+
+    #[test]
+    fn secrets_do_not_leave_in_a_problem() {
+        let problem = Problem::bad_request("invalid_body", "sent Authorization: Bearer abc")
+            .with("failure", json!({"password": "hunter2", "message": "key sk-abcdefgh1234"}));
+        let text = problem.document("r1").to_string();
+        assert!(!text.contains("abc\"") && !text.contains("hunter2") && !text.contains("sk-abc"), "{text}");
+    }
+
+    #[test]
+    fn the_answer_has_the_media_type_and_the_status() {
+        let response = Problem::unauthenticated().respond("r1");
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
+        assert_eq!(response.headers()[header::WWW_AUTHENTICATE], "Bearer");
+    }
+}

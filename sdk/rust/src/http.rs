@@ -1,0 +1,200 @@
+//! HTTP requests to the hosts that `http.allow` of the manifest names and the operator permits, for plugins that hold
+//! `http-client` (and `payload`, whose types it speaks in).
+//!
+//! ```no_run
+//! # fn main() -> Result<(), noetl_sdk::Failure> {
+//! let answer = noetl_sdk::http::get("https://example.com/rates").header("accept", "application/json").send()?;
+//! let rates = answer.ok()?.text()?;
+//! # Ok(()) }
+//! ```
+//!
+//! A status of 400 or more is an answer, not an error; [`Response::ok`] makes it a failure. Redirects are not followed.
+//! Bodies are payloads: one that is only passed on never enters the guest.
+
+use crate::Failure;
+use crate::bindings::noetl::http_client::http_client::{self, HttpError};
+use crate::payload::{self, Payload};
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("request is not valid: {0}")]
+    InvalidRequest(String),
+    #[error("not permitted: {0}; see `http.allow` in plugin.toml and the operator's policy")]
+    Denied(String),
+    #[error("no answer in time")]
+    Timeout,
+    #[error("answer of {0} bytes is larger than the plugin may take")]
+    TooLarge(u64),
+    #[error("request failed: {0}")]
+    Failed(String),
+    #[error(transparent)]
+    Payload(#[from] payload::Error),
+}
+
+impl From<HttpError> for Error {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::InvalidRequest(reason) => Self::InvalidRequest(reason),
+            HttpError::Denied(reason) => Self::Denied(reason),
+            HttpError::Timeout => Self::Timeout,
+            HttpError::TooLarge(size) => Self::TooLarge(size),
+            HttpError::Failed(reason) => Self::Failed(reason),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::InvalidRequest(_) => Self::new("invalid_request", error),
+            Error::Denied(_) => Self::new("denied", error),
+            Error::Timeout => Self::retryable("timeout", error),
+            Error::TooLarge(_) => Self::new("too_large", error),
+            Error::Failed(_) => Self::retryable("http_failed", error),
+            Error::Payload(error) => error.into(),
+        }
+    }
+}
+
+pub fn get(url: impl Into<String>) -> Request {
+    Request::new("GET", url)
+}
+
+pub fn post(url: impl Into<String>) -> Request {
+    Request::new("POST", url)
+}
+
+pub fn put(url: impl Into<String>) -> Request {
+    Request::new("PUT", url)
+}
+
+pub fn delete(url: impl Into<String>) -> Request {
+    Request::new("DELETE", url)
+}
+
+/// A request being put together.
+#[derive(Debug)]
+#[must_use = "a request does nothing until it is sent"]
+pub struct Request {
+    request: http_client::Request,
+    /// Why the body could not be made; told by `send`, so that building needs no `?`.
+    broken: Option<Error>,
+}
+
+impl Request {
+    pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
+        let request = http_client::Request {
+            method: method.into(),
+            url: url.into(),
+            headers: Vec::new(),
+            body: None,
+            timeout_ms: None,
+        };
+        Self { request, broken: None }
+    }
+
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.request.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Bounded by the call's own `limits.wall_ms`.
+    pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+        self.request.timeout_ms = Some(u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// Send a payload as it is, streamed by the host.
+    pub fn body(mut self, body: Payload) -> Self {
+        self.request.body = Some(body);
+        self
+    }
+
+    /// Send bytes.
+    pub fn bytes(mut self, media_type: &str, bytes: &[u8]) -> Self {
+        match payload::from_bytes(media_type, bytes) {
+            Ok(body) => self.request.body = Some(body),
+            Err(error) => self.broken = Some(error.into()),
+        }
+        self.header("content-type", media_type)
+    }
+
+    /// Send a value as JSON.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
+        match serde_json::to_vec(value) {
+            Ok(text) => self.bytes("application/json", &text),
+            Err(error) => {
+                self.broken = Some(Error::InvalidRequest(format!("the body cannot be written as JSON: {error}")));
+                self
+            }
+        }
+    }
+
+    pub fn send(self) -> Result<Response, Error> {
+        if let Some(error) = self.broken {
+            return Err(error);
+        }
+        let http_client::Response { status, headers, body } = http_client::send(self.request)?;
+        Ok(Response { status, headers, body })
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Payload,
+}
+
+impl Response {
+    /// The first header of that name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The answer itself below 400, else the failure `http_status`; retryable for 408, 429 and 5xx.
+    pub fn ok(self) -> Result<Self, Failure> {
+        if self.status < 400 {
+            return Ok(self);
+        }
+        let message = format!("the server answered with status {}", self.status);
+        Err(Failure { retryable: is_passing(self.status), ..Failure::new("http_status", message) })
+    }
+
+    pub fn bytes(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.body.bytes()?)
+    }
+
+    pub fn text(&self) -> Result<String, Failure> {
+        String::from_utf8(self.bytes()?)
+            .map_err(|error| Failure::new("invalid_response", format_args!("the answer is not text: {error}")))
+    }
+
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.bytes()?).map_err(|error| {
+            Failure::new("invalid_response", format_args!("the answer is not the JSON expected: {error}"))
+        })
+    }
+}
+
+/// Statuses that say "later", so that trying again can help.
+fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 429) || status >= 500
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_pass_is_retryable() {
+        assert!(is_passing(503) && is_passing(429) && is_passing(408));
+        assert!(!is_passing(404) && !is_passing(401));
+        assert!(Failure::from(Error::Timeout).retryable);
+        assert!(!Failure::from(Error::Denied("example.com".into())).retryable);
+    }
+}

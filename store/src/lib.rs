@@ -1,0 +1,12 @@
+//! Ports and adapters for everything that outlives a process: the log (the truth), payloads (bytes by
+//! digest), and the indexes folded from the log (kv, objects).
+//!
+//! Invariants:
+//! 1. What was acknowledged is on disk: every write that answers `Ok` has been synced.
+//! 2. Everything but the log and the payload bytes can be deleted and is rebuilt from them.
+//! 3. Only adapters in this crate know a file format or SQL.
+
+pub mod folder;
+pub mod index;
+pub mod log;
+pub mod payloads;

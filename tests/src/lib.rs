@@ -1,0 +1,12 @@
+//! What end-to-end tests share: a server of the real binary, a client of its API, and guests.
+//!
+//! Every server has a folder and a port of its own and ends with the test. Nothing here waits by the clock: a
+//! server is up when it says so.
+
+mod api;
+mod guests;
+mod server;
+
+pub use api::{Answer, Api};
+pub use guests::{guest, with_manifest, with_marker};
+pub use server::{Server, noetl_bin};

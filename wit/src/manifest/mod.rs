@@ -1,0 +1,158 @@
+//! `plugin.toml`: what a plugin says about itself.
+//!
+//! The file is a request, never a grant: it can ask for less than its ring allows, not for more, and it
+//! cannot name its ring or its digest. Because it decides what code may touch, nothing in it is ignored: an
+//! unknown key, a wrong type or a value out of bounds is an error, and all errors of a file are reported
+//! at once, each with line, column and what to write instead.
+//!
+//! Invariants:
+//! 1. A [`Manifest`] that exists passed every check of this module.
+//! 2. What a file leaves out has the default of its row in [`options::OPTIONS`], and that is what the
+//!    documentation shows.
+//!
+//! The text travels inside the component, in a custom section ([`section`]), so that one digest covers
+//! code and request alike.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use semver::VersionReq;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{PluginPath, Version};
+use crate::limits::Limits;
+use crate::rings::CapabilitySet;
+
+pub mod docs;
+mod errors;
+mod hosts;
+pub mod options;
+mod parse;
+pub mod section;
+
+pub use errors::{ManifestErrors, Problem};
+pub use hosts::HostPattern;
+pub use section::{SECTION, SectionError, embed, extract};
+
+/// A checked `plugin.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub path: PluginPath,
+    pub version: Version,
+    pub world: World,
+    pub description: String,
+    pub capabilities: CapabilitySet,
+    pub overridable: bool,
+    pub instance: InstancePolicy,
+    /// Whether a call with an unknown outcome may be made again.
+    pub retry_safe: bool,
+    pub limits: Limits,
+    pub failure: FailurePolicy,
+    pub http: HttpPolicy,
+    /// Package without version (`noetl:kv`) to what the plugin needs of it.
+    pub contract: BTreeMap<String, VersionReq>,
+    pub build: BuildPolicy,
+}
+
+/// The shape of a plugin: which functions it exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum World {
+    Transform,
+    Tool,
+}
+
+impl World {
+    pub const ALL: [World; 2] = [World::Transform, World::Tool];
+
+    /// As in `plugin.toml` and in the WIT package `noetl:worlds`.
+    pub fn name(self) -> &'static str {
+        match self {
+            World::Transform => "transform",
+            World::Tool => "tool",
+        }
+    }
+
+    /// The functions a component of this world must export.
+    pub fn exports(self) -> &'static [&'static str] {
+        match self {
+            World::Transform => &["run"],
+            World::Tool => &["call"],
+        }
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How long a sandbox lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstancePolicy {
+    /// One call.
+    #[default]
+    Fresh,
+    /// Until it is dropped, which can be at any time.
+    Resident,
+}
+
+/// What happens when calls fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FailurePolicy {
+    /// Faults in a row before the plugin rests; 0 is never.
+    pub quarantine_after: u32,
+    pub quarantine_secs: u32,
+    /// Whether a bad new version is taken back by itself.
+    pub rollback: bool,
+}
+
+/// Which hosts `http-client` may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HttpPolicy {
+    pub allow: Vec<HostPattern>,
+}
+
+impl HttpPolicy {
+    /// Whether any pattern covers the host (a name or address without brackets) and port.
+    pub fn allows(&self, host: &str, port: u16) -> bool {
+        self.allow.iter().any(|pattern| pattern.matches(host, port))
+    }
+}
+
+/// How `noetl plugin build` makes the component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct BuildPolicy {
+    pub target: BuildTarget,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum BuildTarget {
+    #[default]
+    #[serde(rename = "wasm32-unknown-unknown")]
+    Unknown,
+    #[serde(rename = "wasm32-wasip2")]
+    Wasip2,
+}
+
+impl BuildTarget {
+    /// As the compiler spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            BuildTarget::Unknown => "wasm32-unknown-unknown",
+            BuildTarget::Wasip2 => "wasm32-wasip2",
+        }
+    }
+}
+
+impl Manifest {
+    /// Reads a `plugin.toml`, reporting everything that is wrong with it.
+    pub fn parse(text: &str) -> Result<Manifest, ManifestErrors> {
+        parse::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! `cargo xtask build`: the guests, then the binary that embeds them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::guests;
+use crate::project::{Project, must_run};
+use crate::setup;
+
+/// Everything that has to be there before the native workspace compiles.
+pub fn guests(project: &Project) -> Result<()> {
+    setup::quietly()?;
+    guests::build_all(project)
+}
+
+/// Guests and binary; answers with the binary's path.
+pub fn everything(project: &Project, release: bool) -> Result<PathBuf> {
+    guests(project)?;
+    let mut cargo = project.cargo(["build", "--package", "noetl"]);
+    if release {
+        cargo.arg("--release");
+    }
+    must_run(&mut cargo)?;
+    Ok(project.binary(release))
+}

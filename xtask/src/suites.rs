@@ -1,0 +1,155 @@
+//! `cargo xtask test`: suites by name, each one or more runs of `cargo test`.
+//!
+//! Cargo's output streams through unchanged while its result lines are added up. The last line is always
+//! `N passed, N failed`. A run that ends without success and without a failed test, such as one that does not compile or is
+//! killed, counts as one failure: the sum cannot look better than what happened.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::project::{Project, as_typed};
+use crate::{build, check, say};
+
+struct Suite {
+    name: &'static str,
+    about: &'static str,
+    /// Arguments of `cargo test`, one list a run.
+    runs: &'static [&'static [&'static str]],
+}
+
+/// A suite of `tests/tests/<name>.rs`, against the real binary.
+macro_rules! end_to_end {
+    ($name:literal, $about:literal) => {
+        Suite {
+            name: $name,
+            about: $about,
+            runs: &[&["--package", "noetl-tests", "--test", $name, "--", "--show-output"]],
+        }
+    };
+}
+
+const SUITES: &[Suite] = &[
+    Suite {
+        name: "unit",
+        about: "every crate by itself, and the direction of their dependencies",
+        runs: &[
+            &["--workspace", "--exclude", "noetl-tests", "--no-fail-fast"],
+            &["--package", "noetl-tests", "--lib", "--test", "arch", "--no-fail-fast"],
+        ],
+    },
+    end_to_end!("api", "the HTTP interface"),
+    end_to_end!("author", "a plugin author's way from a new project to a call"),
+    end_to_end!("ring", "every capability in every ring"),
+    end_to_end!("swap", "versions changed under load"),
+    end_to_end!("crash", "the server killed during pushes"),
+];
+
+pub fn names() -> Vec<&'static str> {
+    SUITES.iter().map(|suite| suite.name).collect()
+}
+
+/// Runs one suite, or the checks and all suites; true if nothing failed.
+pub fn run(project: &Project, only: Option<&str>, long: bool) -> Result<bool> {
+    build::everything(project, false)?;
+    let mut total = Count::default();
+    if only.is_none() {
+        say::heading("check");
+        total.failed += u64::from(!check::run(project)?);
+    }
+    for suite in SUITES.iter().filter(|suite| only.is_none_or(|name| name == suite.name)) {
+        say::heading(&format!("{}: {}", suite.name, suite.about));
+        let started = Instant::now();
+        let mut count = Count::default();
+        for arguments in suite.runs {
+            count.add(cargo_test(project, arguments, long)?);
+        }
+        eprintln!("{}: {count} in {}", suite.name, say::time(started.elapsed()));
+        total.add(count);
+    }
+    println!("{total}");
+    Ok(total.failed == 0)
+}
+
+fn cargo_test(project: &Project, arguments: &[&str], long: bool) -> Result<Count> {
+    let mut command = project.cargo(["test"]);
+    command.args(arguments);
+    command.env("NOETL_BIN", project.binary(false));
+    if long {
+        command.env("NOETL_TEST_LONG", "1");
+    }
+    counted(&mut command)
+}
+
+fn counted(command: &mut Command) -> Result<Count> {
+    let typed = as_typed(command);
+    eprintln!("$ {typed}");
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("start `{typed}`"))?;
+    let mut count = Count::default();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.with_context(|| format!("read from `{typed}`"))?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            count.add(Count::of_line(&line));
+        }
+    }
+    let status = child.wait().with_context(|| format!("wait for `{typed}`"))?;
+    if !status.success() && count.failed == 0 {
+        eprintln!("`{typed}` ended with {status}");
+        count.failed += 1;
+    }
+    Ok(count)
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    passed: u64,
+    failed: u64,
+}
+
+impl Count {
+    fn add(&mut self, other: Count) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+
+    /// Reads `test result: ok. 5 passed; 0 failed; ...`; any other line is nothing.
+    fn of_line(line: &str) -> Count {
+        let Some(result) = line.strip_prefix("test result: ") else { return Count::default() };
+        let number = |what: &str| {
+            let words = result.split([' ', ';']).filter(|word| !word.is_empty()).collect::<Vec<_>>();
+            words.windows(2).find(|pair| pair[1] == what).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+        };
+        Count { passed: number("passed"), failed: number("failed") }
+    }
+}
+
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_are_added_and_others_ignored() {
+        let ok = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s";
+        assert_eq!(Count::of_line(ok), Count { passed: 12, failed: 0 });
+        let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s";
+        assert_eq!(Count::of_line(bad), Count { passed: 3, failed: 2 });
+        assert_eq!(Count::of_line("test store::writes ... ok"), Count::default());
+    }
+
+    #[test]
+    fn a_run_that_dies_without_a_result_is_a_failure() {
+        let mut died = Command::new("sh");
+        died.args(["-c", "echo 'test result: ok. 4 passed; 0 failed; 0 ignored'; exit 101"]);
+        assert_eq!(counted(&mut died).expect("sh starts"), Count { passed: 4, failed: 1 });
+    }
+}
