@@ -16,6 +16,9 @@ const VARIABLE: &str = "NOETL_GUESTS_DIR";
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed={VARIABLE}");
+    // Copied into the binary by `plugin new`; the compiler notices changed files, but not new ones.
+    println!("cargo::rerun-if-changed=../sdk/rust");
+    println!("cargo::rerun-if-changed=../sdk/templates");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     let folder = system_folder(&out);
     println!("cargo::rerun-if-changed={}", folder.display());

@@ -3,8 +3,11 @@
 //! A bench is a function that answers with rows; it stands in [`BENCHES`]. Machines are noisy, so whatever can be compared
 //! is measured alternately with its baseline, and the ratio is what counts. Thresholds live here and never in tests.
 
+mod bare;
+mod host;
 mod log;
 mod rows;
+mod server;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +20,7 @@ use rows::Rows;
 /// A bench and its name on the command line.
 type Bench = (&'static str, fn() -> Result<Rows>);
 
-const BENCHES: &[Bench] = &[("log", log::run)];
+const BENCHES: &[Bench] = &[("log", log::run), ("host", host::run)];
 
 #[derive(Parser)]
 #[command(about = "Measure noetl.", disable_version_flag = true)]

@@ -140,7 +140,7 @@ impl Client {
 
     /// Renders a problem document.
     fn failure_of(&self, status: u16, problem: Value) -> Failure {
-        let code = problem["code"].as_str().unwrap_or_default();
+        let code = problem["code"].as_str().unwrap_or_default().to_owned();
         let message = [&problem["detail"], &problem["title"]]
             .into_iter()
             .find_map(|field| field.as_str().filter(|text| !text.is_empty()))
@@ -149,15 +149,18 @@ impl Client {
             Some(failure) if code == "plugin_failure" => plugin_failure(failure, &message),
             _ => message,
         };
-        let mut failure = Failure::new(exit_of(status, code), message);
+        let mut failure = Failure::new(exit_of(status, &code), message);
         failure.help = problem["type"]
             .as_str()
             .filter(|page| page.starts_with('/'))
             .and_then(|page| self.base.join(page).ok())
             .map(String::from);
-        failure.next = match status {
-            401 => Some(self.token_hint.clone()),
-            403 => Some("use a token with more privilege: `noetl token create`, then --token".to_owned()),
+        failure.next = match (status, code.as_str()) {
+            (401, _) => Some(self.token_hint.clone()),
+            (403, "forbidden_privilege" | "reserved_path" | "ring_too_high") => {
+                Some("use a token with more privilege: `noetl token create --privilege ...`, then --token".to_owned())
+            }
+            (403, "forbidden_tenant" | "foreign_tenant") => Some("use a token of the tenant that owns it".to_owned()),
             _ => None,
         };
         failure.problem = Some(problem);

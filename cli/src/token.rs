@@ -3,6 +3,8 @@
 //! The secret of a new token is printed once, on stdout and alone, so that `TOKEN=$(noetl token create ...)` works;
 //! the server stores only its hash.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use clap::Subcommand;
 use serde_json::json;
 
@@ -41,8 +43,10 @@ pub async fn run(command: Command, context: &Context) -> Outcome {
     let output = context.output;
     match command {
         Command::Create { name, tenant, privilege, expires } => {
-            let expires = expires.as_deref().map(lifetime_secs).transpose()?;
-            let body = json!({ "name": name, "tenant": tenant, "privilege": privilege, "expires_in_secs": expires });
+            let lifetime = expires.as_deref().map(lifetime_ms).transpose()?;
+            let expires_at_ms = lifetime.map(|lifetime| now_ms() + lifetime);
+            let body =
+                json!({ "name": name, "tenant": tenant, "privilege": privilege, "expires_at_ms": expires_at_ms });
             let answer = client.post("/api/tokens", &body).await?;
             if !output.json {
                 output.say(format_args!("token {} made; its secret is shown only now:", cell(&answer["id"])));
@@ -87,8 +91,13 @@ pub async fn run(command: Command, context: &Context) -> Outcome {
     Ok(())
 }
 
-/// `90s`, `15m`, `12h`, `30d`, `8w` in seconds.
-fn lifetime_secs(text: &str) -> Outcome<u64> {
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `90s`, `15m`, `12h`, `30d`, `8w` in milliseconds.
+fn lifetime_ms(text: &str) -> Outcome<u64> {
     let wrong =
         || Failure::usage(format!("`{text}` is not a lifetime: use a number and s, m, h, d or w, such as `30d`"));
     let unit = text.chars().last().ok_or_else(wrong)?;
@@ -101,7 +110,7 @@ fn lifetime_secs(text: &str) -> Outcome<u64> {
         _ => return Err(wrong()),
     };
     let count: u64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| wrong())?;
-    count.checked_mul(seconds).filter(|total| (1..1 << 40).contains(total)).ok_or_else(wrong)
+    count.checked_mul(seconds * 1000).filter(|ms| (1..1 << 50).contains(ms)).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -110,10 +119,10 @@ mod tests {
 
     #[test]
     fn lifetimes_are_read_and_nonsense_is_refused() {
-        assert_eq!(lifetime_secs("30d").expect("valid"), 30 * 86_400);
-        assert_eq!(lifetime_secs("90s").expect("valid"), 90);
+        assert_eq!(lifetime_ms("30d").expect("valid"), 30 * 86_400_000);
+        assert_eq!(lifetime_ms("90s").expect("valid"), 90_000);
         for bad in ["", "d", "30", "-1d", "0h", "1.5h", "30 d", "99999999999999w", "3é"] {
-            assert!(lifetime_secs(bad).is_err(), "{bad:?} was accepted");
+            assert!(lifetime_ms(bad).is_err(), "{bad:?} was accepted");
         }
     }
 }

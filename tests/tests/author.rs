@@ -73,8 +73,13 @@ impl Server {
             .spawn()
             .expect("the server starts");
         let mut talk = BufReader::new(process.stderr.take().expect("piped")).lines();
-        let listening = talk.by_ref().map_while(Result::ok).any(|line| line.starts_with("listening on "));
-        assert!(listening, "the server ended before it listened: {:?}", process.wait());
+        let mut said = Vec::new();
+        while said.last().is_none_or(|line: &String| !line.starts_with("listening on ")) {
+            match talk.next() {
+                Some(Ok(line)) => said.push(line),
+                _ => panic!("the server ended before it listened:\n{}", said.join("\n")),
+            }
+        }
         Self { process, data, _talk: talk }
     }
 

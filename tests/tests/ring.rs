@@ -26,9 +26,9 @@ fn path(ring: Ring, capability: Capability) -> String {
 }
 
 fn probe(path: &str, capability: Capability, listed: &[&str]) -> Vec<u8> {
+    let http = if listed.contains(&"http-client") { "[http]\nallow = [\"127.0.0.1\"]\n" } else { "" };
     let manifest = format!(
-        "path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = {listed:?}\n\
-         [http]\nallow = [\"127.0.0.1\"]\n"
+        "path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = {listed:?}\n{http}"
     );
     with_manifest(&guest(&format!("probe-{}", capability.name())), &manifest)
 }

@@ -13,7 +13,7 @@ struct Bench {
     binary: bool,
 }
 
-const BENCHES: &[Bench] = &[Bench { name: "log", binary: false }];
+const BENCHES: &[Bench] = &[Bench { name: "log", binary: false }, Bench { name: "host", binary: true }];
 
 pub fn names() -> Vec<&'static str> {
     BENCHES.iter().map(|bench| bench.name).collect()

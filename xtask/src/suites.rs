@@ -26,7 +26,9 @@ macro_rules! end_to_end {
         Suite {
             name: $name,
             about: $about,
-            runs: &[&["--package", "noetl-tests", "--test", $name, "--", "--show-output"]],
+            // The whole workspace is selected, so that features and with them the built dependencies are the same
+            // for every suite.
+            runs: &[&["--workspace", "--test", $name, "--", "--show-output"]],
         }
     };
 }
@@ -35,16 +37,15 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "unit",
         about: "every crate by itself, and the direction of their dependencies",
-        runs: &[
-            &["--workspace", "--exclude", "noetl-tests", "--no-fail-fast"],
-            &["--package", "noetl-tests", "--lib", "--test", "arch", "--no-fail-fast"],
-        ],
+        runs: &[&["--workspace", "--lib", "--bins", "--test", "arch", "--test", "guests", "--no-fail-fast"]],
     },
     end_to_end!("api", "the HTTP interface"),
     end_to_end!("author", "a plugin author's way from a new project to a call"),
     end_to_end!("ring", "every capability in every ring"),
     end_to_end!("swap", "versions changed under load"),
     end_to_end!("crash", "the server killed during pushes"),
+    end_to_end!("faults", "guests that go wrong, and what is done about them"),
+    end_to_end!("bulk", "large data in bounded memory"),
 ];
 
 pub fn names() -> Vec<&'static str> {

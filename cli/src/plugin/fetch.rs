@@ -3,6 +3,7 @@
 //! The file appears whole or not at all: bytes are written beside it and renamed when they are right.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -70,8 +71,28 @@ pub async fn download(
 /// Writes beside `file`, then renames.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> Outcome {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failure::io("write into", folder))?;
+    // A component is no secret: it gets the rights of any new file, not those of a temporary one.
+    let mut temporary = tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(failure::io("write into", folder))?;
     temporary.write_all(bytes).map_err(failure::io("write", file))?;
     temporary.persist(file).map_err(|error| failure::io("write", file)(error.error))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_others_can_read_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("x.wasm");
+        std::fs::write(&file, "a longer text than the new one").expect("write");
+        write_whole(&file, b"new").expect("writes");
+        assert_eq!(std::fs::read(&file).expect("is there"), b"new");
+        assert_ne!(std::fs::metadata(&file).expect("is there").permissions().mode() & 0o077, 0, "as the umask allows");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1, "nothing else is left");
+    }
 }

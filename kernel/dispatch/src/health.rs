@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn policy() -> FailurePolicy {
-        FailurePolicy { quarantine_after: 3, quarantine_secs: 10, ..FailurePolicy::default() }
+        FailurePolicy { quarantine_after: 3, quarantine_secs: 10, rollback: true }
     }
 
     fn trial() -> Trial {

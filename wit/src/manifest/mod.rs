@@ -32,7 +32,7 @@ pub mod section;
 
 pub use errors::{ManifestErrors, Problem};
 pub use hosts::HostPattern;
-pub use section::{SECTION, SectionError, embed, extract};
+pub use section::{SECTION, SectionError, embed, extract, replace};
 
 /// A checked `plugin.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -168,6 +168,15 @@ fn check_together(
             });
         }
     }
+    let is_tool = matches!(values.get("world"), Some(Value::Text(world)) if world == World::Tool.name());
+    if is_tool && !capabilities.contains(Capability::Payload) {
+        findings.push(Finding {
+            at: start("capabilities"),
+            key: Some("capabilities".to_owned()),
+            message: "a tool takes and gives payloads, so it needs `payload`".to_owned(),
+            suggestion: Some("add \"payload\" to the list".to_owned()),
+        });
+    }
     if matches!(values.get("http.allow"), Some(Value::Hosts(hosts)) if !hosts.is_empty())
         && !capabilities.contains(Capability::HttpClient)
     {

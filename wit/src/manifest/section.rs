@@ -74,6 +74,29 @@ pub fn extract(component: &[u8]) -> Result<Option<String>, SectionError> {
     Ok(found)
 }
 
+/// The component with another manifest in the place of the one it has: a new version of the same code.
+pub fn replace(component: &[u8], manifest_text: &str) -> Result<Vec<u8>, SectionError> {
+    let mut section = None;
+    walk(component, |payload| {
+        if let Payload::CustomSection(custom) = payload
+            && custom.name() == SECTION
+        {
+            section = Some(custom.range());
+        }
+        Ok(())
+    })?;
+    let Some(content) = section else { return embed(component, manifest_text) };
+    let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+    let (from, to) = (index(content.start), index(content.end));
+    let mut header = vec![0];
+    write_leb(&mut header, to.saturating_sub(from));
+    let Some(start) = from.checked_sub(header.len()).filter(|start| component[*start..from] == header[..]) else {
+        // Only `embed` writes this section, and it writes lengths in their shortest form.
+        return Err(SectionError::Damaged { offset: content.start, problem: "a length in an unusual form".to_owned() });
+    };
+    embed(&[&component[..start], &component[to..]].concat(), manifest_text)
+}
+
 /// Shows every top-level section of a component to `visit`. What is nested is stepped over.
 pub(crate) fn walk<'c>(
     component: &'c [u8],

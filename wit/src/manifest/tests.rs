@@ -261,3 +261,13 @@ fn no_cut_and_no_flipped_byte_makes_reading_panic() {
         }
     }
 }
+
+#[test]
+fn a_manifest_can_be_replaced_and_nothing_else_changes() {
+    let plain = b"\0asm\x0d\0\x01\0".to_vec();
+    let first = embed(&plain, &"x = 1\n".repeat(40)).expect("embeds");
+    let with_more = [&first[..], &[0, 3, 2, b'a', b'b']].concat();
+    let second = replace(&with_more, "y = 2\n").expect("replaces");
+    assert_eq!(extract(&second), Ok(Some("y = 2\n".to_owned())));
+    assert_eq!(second, embed(&[&plain[..], &[0, 3, 2, b'a', b'b']].concat(), "y = 2\n").expect("embeds"));
+}

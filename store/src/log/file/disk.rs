@@ -103,11 +103,9 @@ impl DiskFile for File {
     fn reserve(&self, size: u64) -> io::Result<()> {
         // Asking for the whole range first makes a full disk fail before anything is written and keeps the
         // blocks together. Not every file system can; the zeros below allocate in any case.
-        match rustix::fs::fallocate(self, rustix::fs::FallocateFlags::empty(), 0, size) {
-            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => {
-                return Err(io::Error::from(io::ErrorKind::StorageFull));
-            }
-            Ok(()) | Err(_) => {}
+        let asked = rustix::fs::fallocate(self, rustix::fs::FallocateFlags::empty(), 0, size);
+        if let Err(full @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) = asked {
+            return Err(full.into());
         }
         let zeros = vec![0; PIECE];
         let mut offset = 0;

@@ -6,6 +6,7 @@
 //! then gets the error.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -17,9 +18,6 @@ use super::run::Run;
 
 /// How many neighbouring runs of one level become one of the next.
 const MERGE: usize = 8;
-/// The name of a volume that has no place in the log yet; deleted when the log is opened.
-pub const SPARE: &str = "spare.tmp";
-
 pub enum Chore {
     /// Write the sidecars of all volumes that wait for one.
     Seal,
@@ -27,7 +25,10 @@ pub enum Chore {
     Spare { capacity: u64 },
 }
 
+/// A volume that has no place in the log yet. Its name, like all that end in `.tmp`, is deleted when the log is
+/// opened. Each spare has a name of its own: while the writer gives one its place, the next may be in the making.
 pub struct Spare {
+    pub name: String,
     pub file: Arc<dyn DiskFile>,
     pub capacity: u64,
 }
@@ -38,6 +39,7 @@ pub struct Chores {
     lookup: Arc<Lookup>,
     /// Locked while a spare is made, so that the writer waits for it instead of making a second one.
     spare: Mutex<Option<Spare>>,
+    spares_made: AtomicU64,
 }
 
 pub struct Housekeeper {
@@ -48,7 +50,7 @@ pub struct Housekeeper {
 
 impl Housekeeper {
     pub fn start(disk: Arc<dyn Disk>, lookup: Arc<Lookup>, background: bool) -> io::Result<Self> {
-        let chores = Arc::new(Chores { disk, lookup, spare: Mutex::new(None) });
+        let chores = Arc::new(Chores { disk, lookup, spare: Mutex::new(None), spares_made: AtomicU64::new(0) });
         let thread = if background {
             let (sender, receiver) = mpsc::channel::<Chore>();
             let worker = Arc::clone(&chores);
@@ -70,12 +72,13 @@ impl Housekeeper {
         }
     }
 
-    /// A zeroed, synced volume file of at least `capacity` bytes under the name [`SPARE`].
+    /// A zeroed, synced volume file of at least `capacity` bytes.
     pub fn take_spare(&self, capacity: u64) -> io::Result<Spare> {
-        let mut spare = self.chores.spare.lock();
-        match spare.take() {
+        let ready = self.chores.spare.lock().take();
+        match ready {
             Some(ready) if ready.capacity >= capacity => Ok(ready),
-            _ => self.chores.make_spare(capacity),
+            Some(small) => self.chores.disk.remove(&small.name).and_then(|()| self.chores.make_spare(capacity)),
+            None => self.chores.make_spare(capacity),
         }
     }
 }
@@ -117,12 +120,13 @@ impl Chores {
     }
 
     fn make_spare(&self, capacity: u64) -> io::Result<Spare> {
-        let made = self.disk.create(SPARE).and_then(|file| file.reserve(capacity).map(|()| file));
+        let name = format!("spare-{}.tmp", self.spares_made.fetch_add(1, Ordering::Relaxed));
+        let made = self.disk.create(&name).and_then(|file| file.reserve(capacity).map(|()| file));
         if made.is_err() {
             // Give the space back: a full disk must not be kept full by our own attempt.
-            let _removed = self.disk.remove(SPARE);
+            let _removed = self.disk.remove(&name);
         }
-        Ok(Spare { file: made?, capacity })
+        Ok(Spare { file: made?, name, capacity })
     }
 
     fn merge(&self) -> io::Result<()> {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use super::disk::Disk;
 use super::frame::{ALIGN, Frame, HEADER, NoFrame, key_hash, stream_hash};
-use super::housekeeper::{SPARE, write_table};
+use super::housekeeper::write_table;
 use super::lookup::Table;
 use super::run::{Run, parse_run_name};
 use super::volume::{DATA, Volume, VolumeHeader, parse_volume_name, volume_name};
@@ -101,11 +101,12 @@ fn create_first(disk: &dyn Disk, options: &FileLogOptions) -> io::Result<VolumeH
     let capacity = options.first_volume_bytes.min(options.volume_bytes);
     let header =
         VolumeHeader { salt: fresh_salt(), base: 0, capacity, previous_end: 0, previous_tip: 0, previous_time: 0 };
-    let file = disk.create(SPARE)?;
+    let unnamed = "first.tmp";
+    let file = disk.create(unnamed)?;
     file.reserve(capacity)?;
     file.write_at(&header.encode(), 0)?;
     file.sync()?;
-    disk.rename(SPARE, &volume_name(0))?;
+    disk.rename(unnamed, &volume_name(0))?;
     disk.sync_folder()?;
     Ok(header)
 }

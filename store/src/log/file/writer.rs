@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 
 use super::disk::DiskFile;
 use super::frame::{NewFrame, frame_len, key_hash, stream_hash};
-use super::housekeeper::{Chore, Housekeeper, SPARE};
+use super::housekeeper::{Chore, Housekeeper};
 use super::queue::Job;
 use super::reader::Reader;
 use super::skips::Roots;
@@ -305,7 +305,7 @@ impl Writer {
         }
         self.buffer = bytes;
         for (sender, answer, room) in batch.answers {
-            let answer = outcome.as_ref().map_err(Clone::clone).and(Ok(())).and_then(|()| answer);
+            let answer = outcome.clone().and(answer);
             drop(room);
             // A caller that went away does not need its answer.
             let _delivered = sender.send(answer);
@@ -349,13 +349,13 @@ impl Writer {
             previous_tip: *self.reader.tip.borrow(),
             previous_time: self.time_ms,
         };
-        spare
-            .file
-            .write_at(&header.encode(), 0)
-            .and_then(|()| spare.file.sync())
-            .map_err(|error| AppendError::Io(Arc::new(error)))?;
         let disk = &self.reader.volumes.disk;
-        disk.rename(SPARE, &volume_name(header.base)).and_then(|()| disk.sync_folder()).map_err(|error| {
+        spare.file.write_at(&header.encode(), 0).and_then(|()| spare.file.sync()).map_err(|error| {
+            // What is left of it without a name would be found and removed at the next start as well.
+            let _removed = disk.remove(&spare.name);
+            AppendError::Io(Arc::new(error))
+        })?;
+        disk.rename(&spare.name, &volume_name(header.base)).and_then(|()| disk.sync_folder()).map_err(|error| {
             let reason = format!("a new file of the log could not be named: {error}");
             self.stop(reason.clone());
             AppendError::Stopped(reason)

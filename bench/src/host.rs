@@ -1,0 +1,198 @@
+//! A call through the host, against the same component called with bare wasmtime in the same run; and the
+//! server itself: how fast it starts, what it holds when idle, how long a swap makes a caller wait.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use noetl_contract::manifest::InstancePolicy;
+use noetl_contract::{CapabilitySet, Digest, Limits, Manifest, Ring, Tenant, inspect};
+use noetl_host::caps::http_client::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
+use noetl_host::caps::log::{Level, LogSink};
+use noetl_host::caps::{Drivers, metrics::CustomMetrics};
+use noetl_host::compile::CompileOptions;
+use noetl_host::{Call, Host, HostOptions, Identity, Input, Module, Spec};
+use noetl_store::index::Index;
+use noetl_store::log::file::{FileLog, FileLogOptions};
+use noetl_store::payloads::Payloads;
+use prometheus_client::registry::Registry;
+use tokio::runtime::Runtime;
+
+use crate::rows::{Better, Row, Rows, median};
+use crate::{bare, server};
+
+const ROUNDS: usize = 15;
+const CALLS: usize = 2_000;
+/// Calls waiting for one shard at a time: a shard is fed in batches, never one by one.
+const IN_FLIGHT: usize = 64;
+const INPUT: &[u8] = b"hello";
+
+pub fn run() -> Result<Rows> {
+    let folder = server::folder()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let component = server::guest("probe-none")?;
+    let mut rows = Rows::default();
+    {
+        let _inside = runtime.enter();
+        let host = Arc::new(start(folder.path())?);
+        fresh(&runtime, &host, &component, &mut rows)?;
+        resident(&runtime, &host, &component, &mut rows)?;
+    }
+    server::measure(&runtime, &mut rows)?;
+    Ok(rows)
+}
+
+fn fresh(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Rows) -> Result<()> {
+    let module = prepare(runtime, host, component, InstancePolicy::Fresh)?;
+    let mut bare = bare::Fresh::new(component)?;
+    let pairs: Vec<(f64, f64)> = (0..=ROUNDS)
+        .map(|_| {
+            let ours = runtime.block_on(one_by_one(host, &module))?;
+            Ok((micros(ours), micros(bare.calls(CALLS, INPUT)?)))
+        })
+        .collect::<Result<_>>()?;
+    let mut row = Row::of_pairs(&pairs[1..], "µs", Better::Lower);
+    (row.floor, row.goal) = (Some(40.0), Some(10.0));
+    rows.add("fresh component call through the host", row);
+    Ok(())
+}
+
+fn resident(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Rows) -> Result<()> {
+    // Other bytes, so that the module is another one: the version is part of them.
+    let module = prepare(runtime, host, &renamed(component)?, InstancePolicy::Resident)?;
+    let mut bare = bare::Resident::new(component)?;
+    let pairs: Vec<(f64, f64)> = (0..=ROUNDS)
+        .map(|_| {
+            let ours = runtime.block_on(many_at_once(host, &module))?;
+            Ok((micros(ours), micros(bare.calls(CALLS, INPUT)?)))
+        })
+        .collect::<Result<_>>()?;
+    let overhead = median(pairs[1..].iter().map(|(ours, bare)| ours - bare));
+    let mut row = Row::of_pairs(&pairs[1..], "µs", Better::Lower);
+    row.value = overhead;
+    (row.floor, row.goal) = (Some(2.0), Some(0.3));
+    rows.add("resident call, overhead over bare wasmtime", row);
+    Ok(())
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6 / CALLS as f64
+}
+
+async fn one_by_one(host: &Host, module: &Arc<Module>) -> Result<Duration> {
+    let started = Instant::now();
+    for _ in 0..CALLS {
+        call(host, module).await?;
+    }
+    Ok(started.elapsed())
+}
+
+async fn many_at_once(host: &Host, module: &Arc<Module>) -> Result<Duration> {
+    use futures::stream::{self, StreamExt, TryStreamExt};
+    let started = Instant::now();
+    let calls = stream::iter(0..CALLS).map(|_| call(host, module)).buffer_unordered(IN_FLIGHT);
+    calls.try_for_each(|()| async { Ok(()) }).await?;
+    Ok(started.elapsed())
+}
+
+async fn call(host: &Host, module: &Arc<Module>) -> Result<()> {
+    let spec = module.spec();
+    let identity = Identity {
+        tenant: Tenant::main(),
+        path: spec.path.clone(),
+        version: spec.version.clone(),
+        call: "bench".to_owned(),
+        idempotency_key: "bench".to_owned(),
+        attempt: 1,
+    };
+    let input = Input::Bytes(Bytes::from_static(INPUT));
+    let finished = host.call(module, Call { identity: Arc::new(identity), capabilities: None, input }).await?;
+    finished.outcome.map(drop).map_err(|failure| anyhow!("the guest failed: {}", failure.message))
+}
+
+/// The same code under another version.
+fn renamed(component: &[u8]) -> Result<Vec<u8>> {
+    let changed = String::from_utf8_lossy(b"version = \"1.0.0\"").into_owned();
+    let at = component.windows(changed.len()).position(|window| window == changed.as_bytes());
+    let at = at.context("the guest's manifest says version 1.0.0")?;
+    let mut bytes = component.to_vec();
+    bytes[at..at + changed.len()].copy_from_slice(b"version = \"1.0.1\"");
+    Ok(bytes)
+}
+
+fn prepare(runtime: &Runtime, host: &Host, component: &[u8], instance: InstancePolicy) -> Result<Arc<Module>> {
+    let inspection = inspect::inspect(component)?;
+    let manifest = Manifest::parse(inspection.manifest_text.as_deref().context("a manifest")?)
+        .map_err(|problems| anyhow!("{problems}"))?;
+    let spec = Spec {
+        digest: Digest::of(component),
+        path: manifest.path,
+        version: manifest.version,
+        world: manifest.world,
+        ring: Ring::Pure,
+        capabilities: manifest.capabilities,
+        limits: manifest.limits,
+        instance,
+        http: Arc::new(manifest.http),
+        imports: inspection.imports,
+    };
+    let bytes = Bytes::copy_from_slice(component);
+    Ok(runtime.block_on(host.prepare(spec, async || Ok(bytes)))?)
+}
+
+fn start(folder: &std::path::Path) -> Result<Host> {
+    let log = FileLog::open(folder.join("log"), FileLogOptions::default()).context("open a log")?;
+    let payloads = Payloads::open(folder.join("payloads"))?;
+    let drivers = Drivers {
+        log: Arc::new(Quiet),
+        metrics: CustomMetrics::default(),
+        index: Index::open(folder.join("index.db"), log)?,
+        payloads,
+        http: Arc::new(Quiet),
+        max_payload: 1 << 30,
+    };
+    let options = HostOptions {
+        cache_dir: folder.join("cache"),
+        threads: 1,
+        shards: 1,
+        memory_budget: 2 << 30,
+        system_reserve: 0,
+        ceiling: Limits { memory_bytes: 1 << 30, ..Limits::default() },
+        max_modules: 16,
+        max_instances: 64,
+        compile: CompileOptions {
+            program: server::noetl()?,
+            arguments: vec!["compile".to_owned()],
+            timeout: Duration::from_secs(60),
+            memory_bytes: 2 << 30,
+            jobs: 1,
+        },
+        denied: CapabilitySet::EMPTY,
+    };
+    Ok(Host::start(options, drivers, &mut Registry::default())?)
+}
+
+/// Nothing in these benches logs or goes out.
+struct Quiet;
+
+impl LogSink for Quiet {
+    fn write(&self, _: &Identity, _: Level, _: &str, _: &[(String, String)]) {}
+}
+
+impl Outbound for Quiet {
+    fn send(&self, _: OutboundRequest) -> BoxFuture<'_, Result<OutboundResponse, OutboundError>> {
+        Box::pin(async { Err(OutboundError::Failed("there is no way out of a bench".to_owned())) })
+    }
+}
+
+/// Where guests and binary are; told by `cargo xtask bench`.
+pub(crate) fn places() -> HashMap<&'static str, PathBuf> {
+    ["NOETL_GUESTS_DIR", "NOETL_BIN"]
+        .into_iter()
+        .filter_map(|name| Some((name, PathBuf::from(std::env::var_os(name)?))))
+        .collect()
+}
