@@ -11,7 +11,7 @@
 //! The lock is one of the operating system, so it ends with the process however that ends; a left-over file
 //! locks nobody out. The folder is made for its owner only (0700): it holds every tenant's data.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -36,11 +36,13 @@ impl DataFolder {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FolderError> {
         let path = path.as_ref().to_owned();
         let failed = |error| FolderError::Io { path: path.clone(), error };
-        private_folder(&path).map_err(failed)?;
+        create_folder_durably(&path).map_err(failed)?;
         let lock = lock(&path)?;
         for part in ["log", "payloads", "cache"] {
-            private_folder(&path.join(part)).map_err(failed)?;
+            create_folder_durably(&path.join(part)).map_err(failed)?;
         }
+        // Also when nothing was missing: whoever made the parts may have died before this.
+        sync_folder(&path).map_err(failed)?;
         Ok(Self { path, _lock: lock })
     }
 
@@ -63,10 +65,6 @@ impl DataFolder {
     pub fn index_file(&self) -> PathBuf {
         self.path.join("index.sqlite")
     }
-}
-
-fn private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 fn lock(folder: &Path) -> Result<File, FolderError> {
@@ -93,20 +91,20 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Makes `path` and its missing parents below `top`, durably.
-pub(crate) fn create_folder_durably(path: &Path, top: &Path) -> io::Result<()> {
-    if path == top || path.is_dir() {
+/// Makes `path` and its missing parents, for their owner only, durably. Not meant for several makers at once.
+pub(crate) fn create_folder_durably(path: &Path) -> io::Result<()> {
+    // The parent of a plain name is the empty path, which means the current folder.
+    if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
-    let parent = path.parent().unwrap_or(top);
-    create_folder_durably(parent, top)?;
-    match fs::create_dir(path) {
+    let parent = path.parent().unwrap_or(path);
+    create_folder_durably(parent)?;
+    match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
         Err(error) => return Err(error),
     }
-    // Also when somebody else has just made it: their sync may still be under way.
-    sync_folder(parent)
+    sync_folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
 #[cfg(test)]
@@ -114,6 +112,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_second_opener_is_told_who_has_it_and_gets_it_after_the_first() {

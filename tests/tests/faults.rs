@@ -22,7 +22,7 @@ async fn every_kind_of_fault_has_its_class_and_leaves_the_server_serving() {
     api.push(faulty("1.0.0", NEVER_QUARANTINE), "").await.is(201);
     let cases = [
         ("panic:out of cheese", 502, "trap", "out of cheese"),
-        ("recurse", 502, "trap", "stack"),
+        ("recurse", 502, "trap", "the guest trapped"),
         ("loop", 504, "timeout", "limits.cpu_ms"),
         ("alloc:100", 502, "memory", "limits.memory_mb"),
         ("output:9", 502, "output", "limits.output_mb"),

@@ -73,8 +73,12 @@ async fn granted_works_and_ungranted_is_refused_for_every_capability_in_every_ri
             let answer = push(&api, ring, component).await;
             if !capability.rings().contains(&ring) {
                 let document = answer.problem(422, "capability_denied");
-                let allowed = capability.rings().iter().map(|ring| ring.name()).collect::<Vec<_>>().join(", ");
-                says(&document, &[capability.package(), &format!("`{capability}`"), &format!("`{ring}`"), &allowed]);
+                // A capability that speaks in another's types brings that one's import, which may come first.
+                let detail = document["detail"].as_str().expect("a detail");
+                let refused = std::iter::once(&capability).chain(capability.needs());
+                let refused = refused.copied().find(|one| detail.contains(one.package())).expect("one of its imports");
+                let allowed = refused.rings().iter().map(|ring| ring.name()).collect::<Vec<_>>().join(", ");
+                says(&document, &["import `", &format!("`{refused}`"), &format!("`{ring}`"), &allowed]);
                 continue;
             }
             answer.is(201);
@@ -83,7 +87,7 @@ async fn granted_works_and_ungranted_is_refused_for_every_capability_in_every_ri
                 assert_eq!(answered.text(), "200 hello");
             }
             let narrowed = api.post_bytes(&format!("/api/plugins/{path}:call?capabilities="), input.clone().into()).await;
-            says(&narrowed.problem(403, "capability_denied"), &[capability.package(), "this call does not grant"]);
+            says(&narrowed.problem(403, "capability_denied"), &["import `noetl:", "this call does not grant"]);
         }
     }
 }

@@ -51,7 +51,7 @@ enum Command {
     },
     /// Measure with optimisations, against a raw baseline of the same run.
     Bench {
-        #[arg(value_parser = bench::names())]
+        #[arg(value_parser = bench::NAMES.to_vec())]
         name: String,
         /// Write the rows to this file as well.
         #[arg(long, value_name = "FILE")]

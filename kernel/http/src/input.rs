@@ -20,7 +20,9 @@ pub fn query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query)
         .map_err(|error| Problem::bad_request("invalid_parameter", format!("the query cannot be read: {error}")))?;
     // A form that says `version=` leaves the version open; it does not ask for a version without a name.
-    let pairs: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    // A list of capabilities is another matter: an empty one grants nothing, and must not become "no list".
+    let said = |(name, value): &(String, String)| !value.is_empty() || name == "capabilities";
+    let pairs: Vec<_> = pairs.into_iter().filter(said).collect();
     let deserializer = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
         pairs.iter().map(|(name, value)| (name.as_str(), Text(value))),
     );

@@ -1,7 +1,7 @@
 //! Payloads: bytes by their sha256, immutable, on the local disk.
 //!
 //! A payload is written to a file under `tmp/`, hashed on the way, synced, and then renamed to
-//! `ab/cdef...` after its digest; the folders on that way are synced too. So a named payload is whole and
+//! `ab/cdef...` after its digest, and that folder is synced too. So a named payload is whole and
 //! durable, and writing the same bytes twice ends in the same file.
 //!
 //! Invariants:
@@ -23,6 +23,8 @@ use futures::Stream;
 use noetl_contract::Digest;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use crate::folder::{create_folder_durably, sync_folder};
 
 mod sealed;
 mod writer;
@@ -72,7 +74,14 @@ impl Payloads {
     pub fn open(folder: impl AsRef<Path>) -> io::Result<Self> {
         let folder = folder.as_ref().to_owned();
         let unfinished = folder.join("tmp");
-        std::fs::create_dir_all(&unfinished)?;
+        create_folder_durably(&folder)?;
+        // All folders are made here, so that no payload has to wait until the folder it goes to is durable.
+        let parts = (0..=u8::MAX).map(|first| folder.join(format!("{first:02x}")));
+        for part in parts.chain([unfinished.clone()]).filter(|part| !part.is_dir()) {
+            std::fs::create_dir(part)?;
+        }
+        // Also when nothing was missing: whoever made them may have died before this.
+        sync_folder(&folder)?;
         for entry in std::fs::read_dir(&unfinished)? {
             std::fs::remove_file(entry?.path())?;
         }
@@ -161,7 +170,7 @@ impl Payloads {
     pub async fn delete(&self, digest: &Digest) -> io::Result<bool> {
         let path = self.path_of(digest);
         blocking(move || match std::fs::remove_file(&path) {
-            Ok(()) => path.parent().map_or(Ok(()), crate::folder::sync_folder).map(|()| true),
+            Ok(()) => path.parent().map_or(Ok(()), sync_folder).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         })

@@ -58,8 +58,7 @@ impl SealedPayload {
         let mut unfinished = self.unfinished.lock().await;
         if let Some(from) = unfinished.take() {
             let (file, to) = (self.file.clone(), self.payloads.path_of(&self.digest));
-            let top = self.payloads.place.folder.clone();
-            let (kept, from) = blocking(move || Ok((name_durably(&file, from.path(), &to, &top), from))).await?;
+            let (kept, from) = blocking(move || Ok((name_durably(&file, from.path(), &to), from))).await?;
             if let Err(error) = kept {
                 // It can be tried again: the file is still there under its temporary name.
                 *unfinished = Some(from);

@@ -10,7 +10,7 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
 use super::{PIECE, PayloadRef, Payloads, SealedPayload};
-use crate::folder::{create_folder_durably, sync_folder};
+use crate::folder::sync_folder;
 
 /// A payload in the making. Dropped before `finish` has answered, it leaves nothing.
 #[derive(Debug)]
@@ -76,11 +76,9 @@ impl PayloadWriter {
     }
 }
 
-pub(super) fn name_durably(file: &fs::File, from: &Path, to: &Path, top: &Path) -> io::Result<()> {
+pub(super) fn name_durably(file: &fs::File, from: &Path, to: &Path) -> io::Result<()> {
     file.sync_all()?;
-    let folder = to.parent().unwrap_or(top);
-    create_folder_durably(folder, top)?;
     // If the same payload is there already, this puts the same bytes in its place.
     fs::rename(from, to)?;
-    sync_folder(folder)
+    sync_folder(to.parent().unwrap_or(to))
 }

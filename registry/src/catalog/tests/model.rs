@@ -164,11 +164,11 @@ fn agrees(bench: &Bench, model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn what_was_acknowledged_is_served_and_a_fold_of_the_log_gives_the_same_state(
-        steps in proptest::collection::vec(step(), 1..40)
+        steps in proptest::collection::vec(step(), 1..30)
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {

@@ -46,7 +46,7 @@ pub struct Folder {
 
 impl Folder {
     pub fn open(path: PathBuf) -> io::Result<Self> {
-        fs::create_dir_all(&path)?;
+        crate::folder::create_folder_durably(&path)?;
         Ok(Self { path })
     }
 }
