@@ -40,7 +40,10 @@ impl Fresh {
         let mut config = Config::new();
         config.epoch_interruption(true);
         let mut pool = PoolingAllocationConfig::default();
-        pool.total_memories(16).total_component_instances(16).total_core_instances(64).linear_memory_keep_resident(128 << 10);
+        pool.total_memories(16)
+            .total_component_instances(16)
+            .total_core_instances(64)
+            .linear_memory_keep_resident(128 << 10);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let (engine, template) = linked(&config, component)?;
         Ok(Self { engine, template })

@@ -74,8 +74,14 @@ async fn swaps(server: &Server, rows: &mut Rows) -> Result<()> {
         let mut failed = 0_u32;
         while running.load(Ordering::SeqCst) {
             let started = Instant::now();
-            let answer = client.post(format!("{url}/api/plugins/{PATH}:call")).bearer_auth(&token).body("x").send().await?;
-            let version = answer.headers().get("noetl-plugin-version").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+            let answer =
+                client.post(format!("{url}/api/plugins/{PATH}:call")).bearer_auth(&token).body("x").send().await?;
+            let version = answer
+                .headers()
+                .get("noetl-plugin-version")
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+                .to_owned();
             failed += u32::from(!answer.status().is_success());
             answer.bytes().await?;
             seen.push((version, started.elapsed()));
@@ -86,7 +92,8 @@ async fn swaps(server: &Server, rows: &mut Rows) -> Result<()> {
         push(&pusher, server, version(&base, number)?).await?;
         // Let calls meet the new version before the next one comes: a few answers of it.
         for _ in 0..20 {
-            let call = pusher.post(format!("{}/api/plugins/{PATH}:call", server.url)).bearer_auth(&server.token).body("x");
+            let call =
+                pusher.post(format!("{}/api/plugins/{PATH}:call", server.url)).bearer_auth(&server.token).body("x");
             call.send().await?.error_for_status()?;
         }
     }
@@ -116,7 +123,8 @@ fn client() -> Result<Client> {
 }
 
 async fn push(client: &Client, server: &Server, component: Vec<u8>) -> Result<()> {
-    let answer = client.post(format!("{}/api/plugins", server.url)).bearer_auth(&server.token).body(component).send().await?;
+    let answer =
+        client.post(format!("{}/api/plugins", server.url)).bearer_auth(&server.token).body(component).send().await?;
     if !answer.status().is_success() {
         bail!("the push was refused: {}", answer.text().await?);
     }
@@ -151,7 +159,10 @@ impl Server {
             .context("start the server")?;
         let stderr = child.stderr.take().context("stderr is piped")?;
         let mut lines = BufReader::new(stderr).lines();
-        let url = lines.by_ref().map_while(Result::ok).find_map(|line| Some(line.split("listening on ").nth(1)?.trim().to_owned()));
+        let url = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.split("listening on ").nth(1)?.trim().to_owned()));
         let url = url.context("the server ended without listening")?;
         // What it says later must go somewhere, or it would block.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));

@@ -37,7 +37,7 @@ fn verify(context: &Context) -> Outcome {
         }
         FolderError::Io { .. } => Failure::failed(error.to_string()),
     })?;
-    let log = FileLog::open(&folder.log_dir(), FileLogOptions::default()).map_err(|error| match error {
+    let log = FileLog::open(folder.log_dir(), FileLogOptions::default()).map_err(|error| match error {
         OpenError::Damaged { .. } => Failure::failed(error.to_string()).next("restore the file it names from a copy"),
         _ => Failure::failed(error.to_string()),
     })?;

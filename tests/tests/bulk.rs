@@ -44,10 +44,8 @@ async fn a_guest_reads_and_writes_arrow_through_the_sdk() {
     let api = server.admin();
     api.push(guest("arrow_sum"), "").await.is(201);
     let answer = api.post_bytes("/api/plugins/main/arrow-sum:call", arrow(8 * 1000)).await.is(200);
-    let batches: Vec<_> = StreamReader::try_new(&answer.bytes[..], None)
-        .expect("a stream")
-        .collect::<Result<_, _>>()
-        .expect("batches");
+    let batches: Vec<_> =
+        StreamReader::try_new(&answer.bytes[..], None).expect("a stream").collect::<Result<_, _>>().expect("batches");
     let doubled: Vec<i64> = batches
         .iter()
         .flat_map(|batch| {

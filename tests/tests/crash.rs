@@ -46,7 +46,13 @@ struct Known {
 }
 
 /// Pushes and moves until the server dies under it.
-async fn write(api: Api, base: Arc<Vec<u8>>, path: &'static str, mut known: Known, acknowledged: Arc<AtomicU32>) -> Known {
+async fn write(
+    api: Api,
+    base: Arc<Vec<u8>>,
+    path: &'static str,
+    mut known: Known,
+    acknowledged: Arc<AtomicU32>,
+) -> Known {
     loop {
         let number = known.next;
         known.next += 1;
@@ -62,7 +68,9 @@ async fn write(api: Api, base: Arc<Vec<u8>>, path: &'static str, mut known: Know
         if let Some(back) = before.filter(|_| number % 3 == 2) {
             known.maybe = Some(back.clone());
             let body = serde_json::json!({"channel": "stable", "version": back, "reason": "test"}).to_string();
-            let Some(200) = send(&api, &format!("/api/plugins/{path}:channel"), body.into_bytes()).await else { return known };
+            let Some(200) = send(&api, &format!("/api/plugins/{path}:channel"), body.into_bytes()).await else {
+                return known;
+            };
             known.stable = Some(back);
             acknowledged.fetch_add(1, Ordering::SeqCst);
         }
@@ -137,7 +145,9 @@ async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
         let writers: Vec<_> = PATHS
             .iter()
             .zip(&known)
-            .map(|(path, known)| tokio::spawn(write(server.admin(), base.clone(), path, known.clone(), acknowledged.clone())))
+            .map(|(path, known)| {
+                tokio::spawn(write(server.admin(), base.clone(), path, known.clone(), acknowledged.clone()))
+            })
             .collect();
         // Somewhere between the first requests and a few acknowledgements, at no particular instruction.
         let enough = random.below(4);
@@ -153,7 +163,8 @@ async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
         }
         total += acknowledged.load(Ordering::SeqCst);
         drop(server);
-        let verified = Command::new(noetl_bin()).args(["log", "verify", "--data"]).arg(folder.path()).output().expect("runs");
+        let verified =
+            Command::new(noetl_bin()).args(["log", "verify", "--data"]).arg(folder.path()).output().expect("runs");
         assert!(verified.status.success(), "round {round}: {}", String::from_utf8_lossy(&verified.stderr));
     }
     let server = Server::start_on(folder.clone(), &[]);

@@ -27,9 +27,8 @@ fn path(ring: Ring, capability: Capability) -> String {
 
 fn probe(path: &str, capability: Capability, listed: &[&str]) -> Vec<u8> {
     let http = if listed.contains(&"http-client") { "[http]\nallow = [\"127.0.0.1\"]\n" } else { "" };
-    let manifest = format!(
-        "path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = {listed:?}\n{http}"
-    );
+    let manifest =
+        format!("path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = {listed:?}\n{http}");
     with_manifest(&guest(&format!("probe-{}", capability.name())), &manifest)
 }
 
@@ -86,7 +85,8 @@ async fn granted_works_and_ungranted_is_refused_for_every_capability_in_every_ri
             if capability == Capability::HttpClient {
                 assert_eq!(answered.text(), "200 hello");
             }
-            let narrowed = api.post_bytes(&format!("/api/plugins/{path}:call?capabilities="), input.clone().into()).await;
+            let narrowed =
+                api.post_bytes(&format!("/api/plugins/{path}:call?capabilities="), input.clone().into()).await;
             says(&narrowed.problem(403, "capability_denied"), &["import `noetl:", "this call does not grant"]);
         }
     }
@@ -151,7 +151,8 @@ fn skewed(package: &str, from: &str, to: &str) -> Vec<u8> {
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
     let component = ComponentEncoder::default().module(&module).expect("a module").encode().expect("a component");
     let all: Vec<_> = Capability::ALL.iter().map(|capability| capability.name()).collect();
-    let manifest = format!("path = \"main/skewed\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = {all:?}\n");
+    let manifest =
+        format!("path = \"main/skewed\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = {all:?}\n");
     with_manifest(&component, &manifest)
 }
 

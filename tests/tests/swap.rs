@@ -43,8 +43,14 @@ async fn calls_never_fail_and_never_see_a_version_that_was_not_live() {
                     let answer = api.call(PATH, "x").await.is(200).json();
                     latencies.push(started.elapsed());
                     let newest = clock.begun.load(Ordering::SeqCst);
-                    let marker: u32 = answer["marker"].as_str().and_then(|text| text.rsplit('-').next()?.parse().ok()).expect("a marker");
-                    assert!((oldest..=newest).contains(&marker), "{marker} answered while {oldest} to {newest} were live");
+                    let marker: u32 = answer["marker"]
+                        .as_str()
+                        .and_then(|text| text.rsplit('-').next()?.parse().ok())
+                        .expect("a marker");
+                    assert!(
+                        (oldest..=newest).contains(&marker),
+                        "{marker} answered while {oldest} to {newest} were live"
+                    );
                 }
                 latencies
             })

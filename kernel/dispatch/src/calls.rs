@@ -38,7 +38,10 @@ pub enum CallInput {
 pub enum CallOutput {
     Bytes(Bytes),
     /// One JSON value, and bulk by reference.
-    Json { output: String, body: Option<PayloadRef> },
+    Json {
+        output: String,
+        body: Option<PayloadRef>,
+    },
 }
 
 /// An answer and who gave it.

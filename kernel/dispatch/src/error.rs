@@ -30,9 +30,7 @@ pub enum StartError {
 pub enum PushError {
     #[error("{0}")]
     NotAComponent(String),
-    #[error(
-        "the component carries no manifest: build it with `noetl plugin build`, which embeds plugin.toml in it"
-    )]
+    #[error("the component carries no manifest: build it with `noetl plugin build`, which embeds plugin.toml in it")]
     NoManifest,
     #[error("plugin.toml is not valid:\n{0}")]
     Manifest(ManifestErrors),

@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn faults_in_a_row_close_a_version_then_one_call_probes_it() {
-        let (health, digest, options, start) = (Health::default(), Digest::of(b"x"), RollbackOptions::default(), Instant::now());
+        let (health, digest, options, start) =
+            (Health::default(), Digest::of(b"x"), RollbackOptions::default(), Instant::now());
         for _ in 0..3 {
             assert_eq!(health.admit(&digest, &policy(), start), Admission::Go);
             health.faulted(&digest, FaultClass::Trap, &policy(), &options, start);
@@ -203,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_no_fault_of_the_component() {
-        let (health, digest, options, now) = (Health::default(), Digest::of(b"x"), RollbackOptions::default(), Instant::now());
+        let (health, digest, options, now) =
+            (Health::default(), Digest::of(b"x"), RollbackOptions::default(), Instant::now());
         for _ in 0..10 {
             health.faulted(&digest, FaultClass::Denied, &policy(), &options, now);
         }

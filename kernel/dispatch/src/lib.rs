@@ -138,10 +138,10 @@ impl Kernel {
     /// Opens everything in the data folder and starts making the components in use ready.
     pub async fn start(options: Options, folder: DataFolder, embedded: Vec<Embedded>) -> Result<Arc<Self>, StartError> {
         let mut registry = Registry::default();
-        let log = FileLog::open(&folder.log_dir(), FileLogOptions::default())?;
+        let log = FileLog::open(folder.log_dir(), FileLogOptions::default())?;
         let payloads = Payloads::open(folder.payloads_dir()).map_err(StartError::Payloads)?;
         let port: Arc<dyn Log> = log.clone();
-        let index = Index::open(&folder.index_file(), port.clone())?;
+        let index = Index::open(folder.index_file(), port.clone())?;
         let catalog = Catalog::open(port.clone(), payloads.clone(), embedded)?;
         let tokens = Tokens::open(port).map_err(|error| StartError::Tokens(error.into()))?;
         let logbook = Arc::new(LogBook::new(options.log_lines));

@@ -98,13 +98,19 @@ pub struct LogBook {
 
 impl LogBook {
     pub(crate) fn new(keep: usize) -> Self {
-        Self { kept: Mutex::default(), keep: keep.max(1), feed: broadcast::channel(FEED).0, dropped: Counter::default() }
+        Self {
+            kept: Mutex::default(),
+            keep: keep.max(1),
+            feed: broadcast::channel(FEED).0,
+            dropped: Counter::default(),
+        }
     }
 
     /// The latest lines that match, oldest first.
     pub fn recent(&self, filter: &LogFilter, limit: usize) -> Vec<Arc<LogLine>> {
         let kept = self.kept.lock();
-        let mut lines: Vec<_> = kept.lines.iter().rev().filter(|line| filter.matches(line)).take(limit).cloned().collect();
+        let mut lines: Vec<_> =
+            kept.lines.iter().rev().filter(|line| filter.matches(line)).take(limit).cloned().collect();
         lines.reverse();
         lines
     }
@@ -118,10 +124,8 @@ impl LogBook {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut kept = self.kept.lock();
         let now = Instant::now();
-        let bucket = kept
-            .buckets
-            .entry((who.tenant.clone(), who.path.clone()))
-            .or_insert(Bucket { tokens: BURST, at: now });
+        let bucket =
+            kept.buckets.entry((who.tenant.clone(), who.path.clone())).or_insert(Bucket { tokens: BURST, at: now });
         if !bucket.take(now) {
             self.dropped.inc();
             return None;

@@ -161,4 +161,3 @@ fn ring_of(actor: &Actor, path: &PluginPath, push: &Push) -> Result<Ring, PushEr
         None => Ok(allowed),
     }
 }
-

@@ -152,7 +152,8 @@ impl Kernel {
     /// Ends a quarantine; `false` when there was none.
     pub fn release(&self, path: &PluginPath) -> Result<bool, SwitchError> {
         let plugin = self.catalog.plugin(path).ok_or_else(|| CatalogError::NoPlugin(path.clone()))?;
-        let released: Vec<bool> = plugin.versions.iter().map(|listed| self.health.release(&listed.entry.digest)).collect();
+        let released: Vec<bool> =
+            plugin.versions.iter().map(|listed| self.health.release(&listed.entry.digest)).collect();
         Ok(released.contains(&true))
     }
 

@@ -168,22 +168,21 @@ async fn instantiate_and_call(
             let call = instance
                 .get_typed_func::<(bindings::Request,), (Result<bindings::Response, bindings::Failure>,)>(
                     &mut *store,
-                    &module.export,
+                    module.export,
                 )?;
             Ok(Answer::Tool(call.call_async(store, (request,)).await?.0))
         }
     }
 }
 
-pub(crate) type TransformFunc<'a> =
-    wasmtime::component::TypedFunc<(&'a [u8],), (Result<Vec<u8>, bindings::Failure>,)>;
+pub(crate) type TransformFunc<'a> = wasmtime::component::TypedFunc<(&'a [u8],), (Result<Vec<u8>, bindings::Failure>,)>;
 
 pub(crate) fn transform_export<'a>(
     store: &mut Store<CallState>,
     instance: &Instance,
     module: &Module,
 ) -> wasmtime::Result<TransformFunc<'a>> {
-    instance.get_typed_func(store, &module.export)
+    instance.get_typed_func(store, module.export)
 }
 
 /// A transform that is handed a tool's arguments reads them as bytes.

@@ -99,7 +99,9 @@ pub enum Denied {
          it is allowed in: {}", names(.allowed)
     )]
     NotInRing { import: String, capability: Capability, ring: Ring, allowed: &'static [Ring] },
-    #[error("import `{import}` needs the capability `{capability}`, which this call does not grant: it grants {granted}")]
+    #[error(
+        "import `{import}` needs the capability `{capability}`, which this call does not grant: it grants {granted}"
+    )]
     NotInCall { import: String, capability: Capability, granted: String },
     #[error(
         "import `{import}` needs the capability `{capability}`, which the operator's policy denies \
@@ -113,7 +115,9 @@ pub enum Denied {
     Wasi { import: String },
     #[error("import `{import}` is never available: {instead}")]
     Refused { import: String, instead: &'static str },
-    #[error("import `{import}` is unknown to this server; known are the noetl capabilities and WASI clocks, random and stdio")]
+    #[error(
+        "import `{import}` is unknown to this server; known are the noetl capabilities and WASI clocks, random and stdio"
+    )]
     Unknown { import: String },
     #[error("a resident instance may hold what the ring `pure` has (log, metrics), not `{capability}`")]
     Resident { capability: Capability },

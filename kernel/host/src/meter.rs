@@ -95,7 +95,10 @@ impl Meter {
     fn grow(&mut self, by: u64) -> bool {
         let Some(wanted) = self.memory.checked_add(by).filter(|wanted| *wanted <= self.limits.memory_bytes) else {
             let most = self.limits.memory_bytes >> 20;
-            self.fail(FaultClass::Memory, format!("the guest needs more than {most} MiB of memory (`limits.memory_mb`)"));
+            self.fail(
+                FaultClass::Memory,
+                format!("the guest needs more than {most} MiB of memory (`limits.memory_mb`)"),
+            );
             return false;
         };
         self.memory = wanted;

@@ -91,9 +91,17 @@ impl HostMetrics {
             "Most memory one call has used",
             metrics.memory.clone(),
         );
-        registry.register("noetl_plugin_compile_millis", "Time the compiler took; 0 from cache", metrics.compile.clone());
+        registry.register(
+            "noetl_plugin_compile_millis",
+            "Time the compiler took; 0 from cache",
+            metrics.compile.clone(),
+        );
         registry.register("noetl_plugin_instances", "Instances alive", metrics.instances.clone());
-        registry.register("noetl_host_modules", "Modules alive, those still draining included", metrics.modules.clone());
+        registry.register(
+            "noetl_host_modules",
+            "Modules alive, those still draining included",
+            metrics.modules.clone(),
+        );
         registry.register("noetl_host_compiles", "Compiler processes that succeeded", metrics.compiles.clone());
         metrics
     }

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use noetl_contract::manifest::{HttpPolicy, InstancePolicy, World};
 use noetl_contract::inspect::Import;
+use noetl_contract::manifest::{HttpPolicy, InstancePolicy, World};
 use noetl_contract::{CapabilitySet, Digest, Limits, PluginPath, Ring, Version};
 use parking_lot::RwLock;
 use wasmtime::Engine;

@@ -60,7 +60,12 @@ impl Shards {
     }
 
     /// `key` decides the shard, so that calls with the same key meet the same instance.
-    pub(crate) async fn call(&self, key: u64, job: Job, answer: oneshot::Receiver<Result<Finished, Fault>>) -> Result<Finished, Fault> {
+    pub(crate) async fn call(
+        &self,
+        key: u64,
+        job: Job,
+        answer: oneshot::Receiver<Result<Finished, Fault>>,
+    ) -> Result<Finished, Fault> {
         let gone = || Fault::new(FaultClass::Fetch, "the server is shutting down");
         let shard = &self.0[(key % self.0.len() as u64) as usize];
         shard.send(Message::Call(Box::new(job))).await.map_err(|_| gone())?;
@@ -141,7 +146,12 @@ impl Shard {
         finished
     }
 
-    fn instantiate(&self, module: &Arc<Module>, template: &Template, identity: Arc<Identity>) -> Result<Resident, Fault> {
+    fn instantiate(
+        &self,
+        module: &Arc<Module>,
+        template: &Template,
+        identity: Arc<Identity>,
+    ) -> Result<Resident, Fault> {
         let mut store = call::new_store(&self.engines.pure, module, template, identity, self.drivers.clone());
         store.epoch_deadline_callback(|mut store| {
             Ok(if store.data_mut().meter.tick() { UpdateDeadline::Continue(1) } else { UpdateDeadline::Interrupt })

@@ -357,6 +357,8 @@ impl Index {
 
 impl Drop for Index {
     fn drop(&mut self) {
+        // The writer closes last: only it can fold SQLite's write-ahead file into the database and remove it.
+        self.readers.lock().clear();
         self.tasks = None;
         if let Some(thread) = self.thread.take() {
             // A panic there has been reported by the runtime; the next start catches up.

@@ -28,7 +28,12 @@ pub trait LogSink: Send + Sync {
 }
 
 impl wit::Host for CallState {
-    fn write(&mut self, level: wit::Level, mut message: String, mut fields: Vec<(String, String)>) -> wasmtime::Result<()> {
+    fn write(
+        &mut self,
+        level: wit::Level,
+        mut message: String,
+        mut fields: Vec<(String, String)>,
+    ) -> wasmtime::Result<()> {
         self.charge(message.len() + fields.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>())?;
         truncate(&mut message, LONGEST_LINE);
         fields.truncate(MOST_FIELDS);

@@ -39,7 +39,13 @@ struct Families {
 pub struct CustomMetrics(Arc<Mutex<Families>>);
 
 impl CustomMetrics {
-    fn record(&self, path: &PluginPath, name: String, mut labels: Labels, value: Value) -> Result<(), wit::MetricsError> {
+    fn record(
+        &self,
+        path: &PluginPath,
+        name: String,
+        mut labels: Labels,
+        value: Value,
+    ) -> Result<(), wit::MetricsError> {
         for part in std::iter::once(&name).chain(labels.iter().map(|(key, _)| key)) {
             check_name(part)?;
         }
@@ -81,12 +87,22 @@ fn check_name(name: &str) -> Result<(), wit::MetricsError> {
 }
 
 impl wit::Host for CallState {
-    fn counter_add(&mut self, name: String, labels: Labels, value: u64) -> wasmtime::Result<Result<(), wit::MetricsError>> {
+    fn counter_add(
+        &mut self,
+        name: String,
+        labels: Labels,
+        value: u64,
+    ) -> wasmtime::Result<Result<(), wit::MetricsError>> {
         self.charge(name.len() + labels.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>())?;
         Ok(self.drivers.metrics.record(&self.identity.path, name, labels, Value::Counter(value)))
     }
 
-    fn gauge_set(&mut self, name: String, labels: Labels, value: f64) -> wasmtime::Result<Result<(), wit::MetricsError>> {
+    fn gauge_set(
+        &mut self,
+        name: String,
+        labels: Labels,
+        value: f64,
+    ) -> wasmtime::Result<Result<(), wit::MetricsError>> {
         self.charge(name.len() + labels.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>())?;
         Ok(self.drivers.metrics.record(&self.identity.path, name, labels, Value::Gauge(value)))
     }
@@ -137,7 +153,9 @@ mod tests {
     fn counters_add_up_and_carry_the_plugin() {
         let metrics = CustomMetrics::default();
         for _ in 0..2 {
-            metrics.record(&path("acme/a"), "rows".into(), vec![("kind".into(), "x".into())], Value::Counter(3)).expect("valid");
+            metrics
+                .record(&path("acme/a"), "rows".into(), vec![("kind".into(), "x".into())], Value::Counter(3))
+                .expect("valid");
         }
         let mut registry = Registry::default();
         registry.register_collector(Box::new(metrics));

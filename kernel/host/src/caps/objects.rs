@@ -25,12 +25,7 @@ fn unavailable(error: impl std::fmt::Display) -> wit::ObjectError {
 }
 
 fn info(object: ObjectInfo) -> wit::ObjectInfo {
-    wit::ObjectInfo {
-        key: object.key,
-        size: object.size,
-        digest: object.digest.hex(),
-        media_type: object.media_type,
-    }
+    wit::ObjectInfo { key: object.key, size: object.size, digest: object.digest.hex(), media_type: object.media_type }
 }
 
 impl wit::Host for CallState {

@@ -75,7 +75,9 @@ impl Payload {
         match &self.place {
             Place::Memory(bytes) => Ok(bytes.slice(start as usize..end as usize)),
             Place::Sealed(sealed) => sealed.read_range(start, end - start).await,
-            Place::Stored(payload) => payloads.read_range(&payload.digest, start, end - start).await.map_err(io::Error::other),
+            Place::Stored(payload) => {
+                payloads.read_range(&payload.digest, start, end - start).await.map_err(io::Error::other)
+            }
         }
     }
 
@@ -224,7 +226,11 @@ impl wit::HostWriter for CallState {
         Ok(self.table.push(Writer::new(media_type, self.drivers.max_payload))?)
     }
 
-    async fn write(&mut self, this: Resource<Writer>, bytes: Vec<u8>) -> wasmtime::Result<Result<(), wit::PayloadError>> {
+    async fn write(
+        &mut self,
+        this: Resource<Writer>,
+        bytes: Vec<u8>,
+    ) -> wasmtime::Result<Result<(), wit::PayloadError>> {
         // Bytes on their way to a payload are bounded by the payload's own limit, not by `host_mb`.
         self.charge(0)?;
         let writer = self.table.get_mut(&this)?;
@@ -246,7 +252,9 @@ impl wit::HostWriter for CallState {
         let mut at = offset;
         while at < end {
             let bytes = match source.read(&drivers.payloads, at, CHUNK.min(end - at)).await {
-                Ok(bytes) if bytes.is_empty() => return Ok(Err(wit::PayloadError::Unavailable("the payload ended early".into()))),
+                Ok(bytes) if bytes.is_empty() => {
+                    return Ok(Err(wit::PayloadError::Unavailable("the payload ended early".into())));
+                }
                 Ok(bytes) => bytes,
                 Err(error) => return Ok(Err(unavailable(error))),
             };
@@ -258,7 +266,10 @@ impl wit::HostWriter for CallState {
         Ok(Ok(()))
     }
 
-    async fn finish(&mut self, this: Resource<Writer>) -> wasmtime::Result<Result<Resource<Payload>, wit::PayloadError>> {
+    async fn finish(
+        &mut self,
+        this: Resource<Writer>,
+    ) -> wasmtime::Result<Result<Resource<Payload>, wit::PayloadError>> {
         self.charge(0)?;
         let writer = self.table.delete(this)?;
         match writer.finish().await {

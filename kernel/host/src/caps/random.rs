@@ -10,7 +10,10 @@ impl wit::Host for CallState {
     fn bytes(&mut self, len: u32) -> wasmtime::Result<Vec<u8>> {
         self.charge(0)?;
         if len > MOST_BYTES {
-            return Err(self.meter.fail(FaultClass::Quota, format!("{len} random bytes were asked for at once; the most is {MOST_BYTES}")).into());
+            return Err(self
+                .meter
+                .fail(FaultClass::Quota, format!("{len} random bytes were asked for at once; the most is {MOST_BYTES}"))
+                .into());
         }
         let mut bytes = vec![0; len as usize];
         fill(&mut bytes)?;

@@ -70,7 +70,9 @@ impl Entry {
             .persist(&self.code)
             .map_err(|error| PrepareError::io(format!("keep {}", self.code.display()))(error.error))?;
         let mut record = NamedTempFile::new_in(&self.folder).map_err(PrepareError::io("make a digest record"))?;
-        record.write_all(Digest::of(&code).to_string().as_bytes()).map_err(PrepareError::io("write a digest record"))?;
+        record
+            .write_all(Digest::of(&code).to_string().as_bytes())
+            .map_err(PrepareError::io("write a digest record"))?;
         record.as_file().sync_all().map_err(PrepareError::io("sync a digest record"))?;
         record
             .persist(&self.record)

@@ -124,7 +124,9 @@ impl Compiler {
         };
         match tokio::time::timeout(self.options.timeout, finished).await {
             Err(_) => Err(PrepareError::TimedOut { seconds }),
-            Ok((Err(error), _)) => Err(PrepareError::Io { doing: "wait for the compiler process".into(), source: error }),
+            Ok((Err(error), _)) => {
+                Err(PrepareError::Io { doing: "wait for the compiler process".into(), source: error })
+            }
             Ok((Ok(status), _)) if status.success() => Ok(()),
             Ok((Ok(status), stderr)) if status.code() == Some(child::REJECTED) => {
                 tracing::debug!(%status, %stderr, "component rejected");

@@ -40,8 +40,10 @@ impl Outbound for Direct {
         Box::pin(async move {
             let url = reqwest::Url::parse(&request.url).map_err(|error| OutboundError::Invalid(error.to_string()))?;
             self.check_literal(&url)?;
-            let method = request.method.parse().map_err(|_| OutboundError::Invalid(format!("method `{}`", request.method)))?;
-            let mut builder = self.client.request(method, url).headers(headers(request.headers)?).timeout(request.timeout);
+            let method =
+                request.method.parse().map_err(|_| OutboundError::Invalid(format!("method `{}`", request.method)))?;
+            let mut builder =
+                self.client.request(method, url).headers(headers(request.headers)?).timeout(request.timeout);
             if let Some((size, body)) = request.body {
                 builder = builder.header("content-length", size).body(reqwest::Body::wrap_stream(body));
             }
@@ -61,9 +63,12 @@ impl Outbound for Direct {
 impl Direct {
     /// An address written as digits never meets the resolver.
     fn check_literal(&self, url: &reqwest::Url) -> Result<(), OutboundError> {
-        let literal = url.host_str().map(|host| host.trim_matches(['[', ']'])).and_then(|host| host.parse::<IpAddr>().ok());
+        let literal =
+            url.host_str().map(|host| host.trim_matches(['[', ']'])).and_then(|host| host.parse::<IpAddr>().ok());
         match literal {
-            Some(address) if !self.private_addresses && !is_public(address) => Err(OutboundError::Denied(not_public(address))),
+            Some(address) if !self.private_addresses && !is_public(address) => {
+                Err(OutboundError::Denied(not_public(address)))
+            }
             _ => Ok(()),
         }
     }
@@ -78,8 +83,8 @@ fn headers(list: Vec<(String, String)>) -> Result<HeaderMap, OutboundError> {
     for (name, value) in list {
         let parsed_name: HeaderName =
             name.parse().map_err(|_| OutboundError::Invalid(format!("`{name}` is not a header name")))?;
-        let value =
-            HeaderValue::from_str(&value).map_err(|_| OutboundError::Invalid(format!("the value of header `{name}`")))?;
+        let value = HeaderValue::from_str(&value)
+            .map_err(|_| OutboundError::Invalid(format!("the value of header `{name}`")))?;
         map.append(parsed_name, value);
     }
     Ok(map)

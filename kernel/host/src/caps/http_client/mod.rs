@@ -76,11 +76,15 @@ impl CallState {
     fn outbound(&mut self, request: wit::Request) -> wasmtime::Result<Result<OutboundRequest, wit::HttpError>> {
         let body = request.body.map(|body| self.table.delete(body)).transpose()?;
         let (host, port) = match reqwest::Url::parse(&request.url) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => match (url.host_str(), url.port_or_known_default()) {
-                (Some(host), Some(port)) => (host.to_ascii_lowercase(), port),
-                _ => return Ok(Err(wit::HttpError::InvalidRequest("the address has no host".into()))),
-            },
-            Ok(url) => return Ok(Err(wit::HttpError::InvalidRequest(format!("`{}` is not http or https", url.scheme())))),
+            Ok(url) if matches!(url.scheme(), "http" | "https") => {
+                match (url.host_str(), url.port_or_known_default()) {
+                    (Some(host), Some(port)) => (host.to_ascii_lowercase(), port),
+                    _ => return Ok(Err(wit::HttpError::InvalidRequest("the address has no host".into()))),
+                }
+            }
+            Ok(url) => {
+                return Ok(Err(wit::HttpError::InvalidRequest(format!("`{}` is not http or https", url.scheme()))));
+            }
             Err(error) => return Ok(Err(wit::HttpError::InvalidRequest(format!("the address: {error}")))),
         };
         if !self.http.allows(&host, port) {
