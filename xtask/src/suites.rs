@@ -37,7 +37,21 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "unit",
         about: "every crate by itself, and the direction of their dependencies",
-        runs: &[&["--workspace", "--lib", "--bins", "--test", "arch", "--test", "guests", "--no-fail-fast"]],
+        runs: &[
+            &[
+                "--workspace",
+                "--lib",
+                "--bins",
+                "--test",
+                "arch",
+                "--test",
+                "builds",
+                "--test",
+                "corpus",
+                "--no-fail-fast",
+            ],
+            &["--workspace", "--doc", "--no-fail-fast"],
+        ],
     },
     end_to_end!("api", "the HTTP interface"),
     end_to_end!("author", "a plugin author's way from a new project to a call"),
