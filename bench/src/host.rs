@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use noetl_contract::manifest::InstancePolicy;
-use noetl_contract::{CapabilitySet, Digest, Limits, Manifest, Ring, Tenant, inspect};
+use noetl_contract::{CapabilitySet, Digest, Limits, Manifest, PluginPath, Ring, Tenant, inspect};
 use noetl_host::caps::http_client::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use noetl_host::caps::log::{Level, LogSink};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
@@ -130,7 +130,8 @@ fn prepare(runtime: &Runtime, host: &Host, component: &[u8], instance: InstanceP
         .map_err(|problems| anyhow!("{problems}"))?;
     let spec = Spec {
         digest: Digest::of(component),
-        path: manifest.path,
+        // Only the platform's own components may be resident.
+        path: PluginPath::new("system/bench")?,
         version: manifest.version,
         world: manifest.world,
         ring: Ring::Pure,

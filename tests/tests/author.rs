@@ -10,18 +10,9 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
+use noetl_tests::noetl_bin;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-fn noetl_bin() -> PathBuf {
-    if let Some(named) = std::env::var_os("NOETL_BIN") {
-        return PathBuf::from(named);
-    }
-    let tests = std::env::current_exe().expect("the path of this test");
-    let beside = tests.ancestors().nth(2).expect("tests are in target/<profile>/deps").join("noetl");
-    assert!(beside.is_file(), "{} is not there: run `cargo xtask build`, or set NOETL_BIN", beside.display());
-    beside
-}
 
 /// How a command ended.
 #[derive(Debug)]

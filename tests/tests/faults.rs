@@ -136,3 +136,48 @@ async fn staged_writes_are_kept_with_success_only_and_never_lost_to_a_race() {
     }
     assert_eq!(api.call(path, "n").await.is(200).text(), "102");
 }
+
+#[tokio::test]
+async fn a_resident_instance_is_made_anew_after_every_kind_of_fault() {
+    let server = Server::start();
+    let api = server.admin();
+    let resident = |path: &str| {
+        let manifest = format!(
+            "path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = [\"log\"]\ninstance = \"resident\"\n\
+             [limits]\ncpu_ms = 200\nmemory_mb = 64\noutput_mb = 8\nhost_calls = 1000\n{NEVER_QUARANTINE}"
+        );
+        with_manifest(&guest("faulty"), &manifest)
+    };
+    let refused = api.push(resident("main/resident"), "").await.problem(422, "capability_denied");
+    assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("resident")), "{refused}");
+    api.push(resident("system/resident"), "").await.is(201);
+    for (input, status, code) in [
+        ("panic:gone", 502, "trap"),
+        ("loop", 504, "timeout"),
+        ("alloc:100", 502, "memory"),
+        ("output:9", 502, "output"),
+        ("hostcalls:2000", 502, "quota"),
+    ] {
+        assert_eq!(api.call("system/resident", "ok").await.is(200).text(), "ok");
+        api.call("system/resident", input).await.problem(status, code);
+    }
+    assert_eq!(api.call("system/resident", "ok").await.is(200).text(), "ok");
+    let metrics = api.get("/metrics").await.is(200).text();
+    let alive = metrics.lines().find(|line| line.starts_with("noetl_plugin_instances{plugin=\"system/resident\""));
+    assert!(alive.is_some_and(|line| !line.ends_with(" 0")), "an instance is kept: {alive:?}");
+}
+
+#[tokio::test]
+async fn a_tool_takes_and_gives_bulk_beside_its_json() {
+    let server = Server::start();
+    let api = server.admin();
+    let answer = api.post("/api/plugins/tools/noop:call", serde_json::json!({"a": 1})).await.is(200);
+    assert_eq!(answer.json(), serde_json::json!({"a": 1}));
+    assert_eq!(answer.header("noetl-resolved-by"), "embedded");
+    let bulk = vec![7; 3 << 20];
+    let path = "/api/plugins/tools/noop:call?arguments=%7B%22a%22%3A1%7D";
+    let answer = api.post_bytes(path, bulk.clone()).await.is(200);
+    assert_eq!((answer.json(), answer.header("noetl-body-size")), (serde_json::json!({"a": 1}), "3145728"));
+    let answer = api.post_bytes(&format!("{path}&answer=body"), bulk.clone()).await.is(200);
+    assert!(answer.bytes == bulk, "the bulk did not come back as it was");
+}

@@ -117,7 +117,7 @@ fn exports_are_held_against_the_world() {
 fn a_requirement_the_host_does_not_meet_is_named() {
     let manifest = |requirement: &str| {
         let text = format!(
-            "path = \"a/b\"\nversion = \"1.0.0\"\nworld = \"tool\"\n[contract]\n\"noetl:kv\" = \"{requirement}\"\n"
+            "path = \"a/b\"\nversion = \"1.0.0\"\nworld = \"transform\"\n[contract]\n\"noetl:kv\" = \"{requirement}\"\n"
         );
         Manifest::parse(&text).expect("complete")
     };

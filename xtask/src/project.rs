@@ -16,8 +16,9 @@ pub struct Project {
 
 impl Project {
     pub fn find() -> Result<Project> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let manifest = here.parent().context("xtask is a folder of the project")?.join("Cargo.toml");
+        // As Cargo says at run time: checkouts that share a target folder can share this very program.
+        let here = env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
+        let manifest = Path::new(&here).parent().context("xtask is a folder of the project")?.join("Cargo.toml");
         let metadata = MetadataCommand::new()
             .manifest_path(&manifest)
             .no_deps()

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use noetl_contract::{CapabilitySet, Digest, PluginPath, Tenant, Version};
+use noetl_host::caps::payload::Payload;
 use noetl_host::{Failure, Fault, FaultClass, Finished, Identity, Input, Output};
 use noetl_registry::{Actor, Entry, Selector, Source};
 use noetl_store::index::{KvCommit, KvCommitError, Namespace};
-use noetl_store::payloads::PayloadRef;
 
 use crate::Kernel;
 use crate::error::CallError;
@@ -30,22 +30,23 @@ pub struct Call {
 
 pub enum CallInput {
     Bytes(Bytes),
-    /// One JSON object.
-    Json(String),
+    /// One JSON object, and bulk beside it.
+    Json {
+        arguments: String,
+        body: Option<Payload>,
+    },
 }
 
-#[derive(Debug)]
 pub enum CallOutput {
     Bytes(Bytes),
-    /// One JSON value, and bulk by reference.
+    /// One JSON value, and bulk by reference; the bulk goes with its handle unless somebody keeps it.
     Json {
         output: String,
-        body: Option<PayloadRef>,
+        body: Option<Payload>,
     },
 }
 
 /// An answer and who gave it.
-#[derive(Debug)]
 pub struct Reply {
     pub path: PluginPath,
     pub version: Version,
@@ -77,7 +78,7 @@ impl Kernel {
         let identity = Arc::new(self.identity(&call, &entry));
         let input = match call.input {
             CallInput::Bytes(bytes) => Input::Bytes(bytes),
-            CallInput::Json(arguments) => Input::Tool { arguments, body: None },
+            CallInput::Json { arguments, body } => Input::Tool { arguments, body },
         };
         let run = noetl_host::Call { identity: identity.clone(), capabilities: call.capabilities, input };
         let finished = match self.host.call(&module, run).await {
@@ -111,15 +112,15 @@ impl Kernel {
         }
     }
 
-    /// Makes what the call staged true, and its bulk answer durable.
+    /// Makes what the call staged true.
     async fn commit(
         &self,
         entry: &Entry,
         identity: &Identity,
         finished: Finished,
     ) -> Result<(Result<CallOutput, Failure>, noetl_host::Usage), CallError> {
-        let (path, version) = (entry.path.clone(), entry.version.clone());
         if !finished.effects.is_empty() {
+            let (path, version) = (entry.path.clone(), entry.version.clone());
             let commit = KvCommit {
                 namespace: Namespace { tenant: identity.tenant.clone(), path: entry.path.clone() },
                 call: identity.idempotency_key.clone(),
@@ -137,11 +138,7 @@ impl Kernel {
         let outcome = match finished.outcome {
             Err(failure) => Err(failure),
             Ok(Output::Bytes(bytes)) => Ok(CallOutput::Bytes(bytes)),
-            Ok(Output::Tool { output, body: None }) => Ok(CallOutput::Json { output, body: None }),
-            Ok(Output::Tool { output, body: Some(body) }) => match body.keep(&self.payloads).await {
-                Ok(kept) => Ok(CallOutput::Json { output, body: Some(kept) }),
-                Err(error) => return Err(CallError::NotStored { path, version, reason: error.to_string() }),
-            },
+            Ok(Output::Tool { output, body }) => Ok(CallOutput::Json { output, body }),
         };
         Ok((outcome, finished.usage))
     }

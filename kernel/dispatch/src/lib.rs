@@ -43,6 +43,7 @@ pub use error::{CallError, PushError, StartError, SwitchError, catalog_status};
 pub use health::RollbackOptions;
 pub use logbook::{LogBook, LogFilter, LogLine};
 pub use noetl_host::caps::log::Level;
+pub use noetl_host::caps::payload::Payload;
 pub use noetl_host::{Failure, FaultClass, caps::http_client, compile};
 pub use push::{Push, Pushed};
 

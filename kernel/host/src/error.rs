@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use noetl_contract::{Capability, Digest, Ring};
+use noetl_contract::{Capability, Digest, PluginPath, Ring};
 use serde::{Deserialize, Serialize};
 
 /// The kinds of fault, in the order metrics list them.
@@ -109,8 +109,8 @@ pub enum Denied {
     )]
     Policy { import: String, capability: Capability },
     #[error(
-        "import `{import}` is WASI, which the ring `pure` does not link: build for wasm32-unknown-unknown, \
-         or push without lowering the ring"
+        "import `{import}` is WASI, which neither the ring `pure` nor a resident instance links: build for \
+         wasm32-unknown-unknown"
     )]
     Wasi { import: String },
     #[error("import `{import}` is never available: {instead}")]
@@ -119,6 +119,8 @@ pub enum Denied {
         "import `{import}` is unknown to this server; known are the noetl capabilities and WASI clocks, random and stdio"
     )]
     Unknown { import: String },
+    #[error("`{path}` asks for resident instances, which only the platform's own components (`system/`) may have")]
+    ResidentPath { path: PluginPath },
     #[error("a resident instance may hold what the ring `pure` has (log, metrics), not `{capability}`")]
     Resident { capability: Capability },
 }

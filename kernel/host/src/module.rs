@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use noetl_contract::inspect::Import;
+use noetl_contract::inspect::{Import, ImportKind};
 use noetl_contract::manifest::{HttpPolicy, InstancePolicy, World};
 use noetl_contract::{CapabilitySet, Digest, Limits, PluginPath, Ring, Version};
 use parking_lot::RwLock;
@@ -50,6 +50,13 @@ impl Spec {
     /// Everything that can be refused before a byte is compiled.
     pub fn check(&self, denied: CapabilitySet) -> Result<Grant, Denied> {
         if self.instance == InstancePolicy::Resident {
+            if !self.path.is_reserved() {
+                return Err(Denied::ResidentPath { path: self.path.clone() });
+            }
+            // It runs on the pure engine, which has no fibers for WASI to wait on.
+            if let Some(import) = self.imports.iter().find(|import| import.kind == ImportKind::Wasi) {
+                return Err(Denied::Wasi { import: import.name.clone() });
+            }
             let beyond = self.capabilities.minus(Ring::Pure.capabilities());
             if let Some(capability) = beyond.iter().next() {
                 return Err(Denied::Resident { capability });

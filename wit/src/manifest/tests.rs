@@ -271,3 +271,11 @@ fn a_manifest_can_be_replaced_and_nothing_else_changes() {
     assert_eq!(extract(&second), Ok(Some("y = 2\n".to_owned())));
     assert_eq!(second, embed(&[&plain[..], &[0, 3, 2, b'a', b'b']].concat(), "y = 2\n").expect("embeds"));
 }
+
+#[test]
+fn a_tool_without_payload_is_told_to_list_it() {
+    let text = "path = \"a/b\"\nversion = \"1.0.0\"\nworld = \"tool\"\n";
+    let problems = Manifest::parse(text).expect_err("tools speak in payloads").to_string();
+    assert!(problems.contains("add \"payload\""), "{problems}");
+    Manifest::parse(&format!("{text}capabilities = [\"payload\"]\n")).expect("complete");
+}

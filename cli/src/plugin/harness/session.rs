@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use noetl_contract::manifest::World;
 use noetl_contract::{Capability, CapabilitySet, PluginPath, Ring, Tenant};
-use noetl_dispatch::{Call, CallInput, CallOutput, Kernel, Level, LogFilter, Push};
+use noetl_dispatch::{Call, CallInput, CallOutput, Kernel, Level, LogFilter, Payload, Push};
 use noetl_registry::{Actor, Selector};
 use noetl_store::folder::DataFolder;
 use noetl_store::index::{KvCommit, Namespace, ObjectInfo};
@@ -134,14 +134,12 @@ impl Session {
                 (None, None) => Bytes::new(),
             }),
             World::Tool => {
-                if asked.input_base64.is_some() {
-                    return Err(confused("calls of a tool with a body are not supported by this host yet".to_owned()));
-                }
                 let arguments = asked.input_json.unwrap_or_else(|| serde_json::json!({}));
                 if !arguments.is_object() {
                     return Err(confused("a tool takes one JSON object as its arguments".to_owned()));
                 }
-                CallInput::Json(arguments.to_string())
+                let body = asked.input_base64.map(|bytes| Payload::memory(bytes.0.into(), "application/octet-stream"));
+                CallInput::Json { arguments: arguments.to_string(), body }
             }
         };
         let named = asked.capabilities.map(|names| names.iter().map(|name| name.parse::<Capability>()).collect());
@@ -162,7 +160,7 @@ impl Session {
             CallOutput::Json { output, body } => {
                 let output_json = serde_json::from_str(&output).map_err(broken)?;
                 let body = match body {
-                    Some(body) => Some(self.kernel.payloads().read(&body.digest).await.map_err(broken)?),
+                    Some(body) => Some(body.read(self.kernel.payloads(), 0, body.size()).await.map_err(broken)?),
                     None => None,
                 };
                 let output_base64 = body.map(|body| Base64(body.to_vec()));

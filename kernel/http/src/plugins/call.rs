@@ -11,11 +11,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use noetl_contract::manifest::World;
 use noetl_contract::{Digest, PluginPath, Tenant, Version};
-use noetl_dispatch::{Call, CallInput, CallOutput, Reply};
+use noetl_dispatch::{Call, CallInput, CallOutput, Payload, Reply};
 use noetl_registry::{ChannelName, Selector, Source};
 use serde::Deserialize;
 use serde_json::json;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::app::Cx;
 use crate::body::{BodyReader, Bound};
@@ -39,6 +39,20 @@ pub struct CallQuery {
     tenant: Option<Tenant>,
     /// Only these capabilities, joined by commas, or `none`; all of its grant when left out.
     capabilities: Option<String>,
+    /// For a tool: its arguments as JSON, when the body of the request is to be the tool's bulk input.
+    arguments: Option<String>,
+    /// For a tool: what to answer with, its `output` (the default) or the `body` it attached.
+    #[param(inline)]
+    answer: Option<Part>,
+}
+
+/// Which part of a tool's answer is wanted.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    #[default]
+    Output,
+    Body,
 }
 
 /// Call a plugin.
@@ -66,12 +80,18 @@ pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
     let bytes = receive(&mut cx).await?;
     let input = match world {
         World::Transform => CallInput::Bytes(bytes),
-        World::Tool => CallInput::Json(arguments(bytes)?),
+        World::Tool => match query.arguments {
+            Some(given) => {
+                let body = Payload::memory(bytes, media_type(&cx.headers).to_str().unwrap_or_default());
+                CallInput::Json { arguments: arguments(given.into())?, body: Some(body) }
+            }
+            None => CallInput::Json { arguments: arguments(bytes)?, body: None },
+        },
     };
     let idempotency_key = idempotency_key(&cx.headers)?;
     let call = Call { tenant, service, selector, capabilities, input, idempotency_key, attempt: 1 };
     let reply = cx.kernel().call(call).await?;
-    answer(reply, &cx.headers)
+    answer(reply, query.answer.unwrap_or_default(), &cx)
 }
 
 async fn receive(cx: &mut Cx) -> Result<Bytes, Problem> {
@@ -100,7 +120,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     })
 }
 
-fn answer(reply: Reply, request: &HeaderMap) -> Result<Response, Problem> {
+fn answer(reply: Reply, part: Part, cx: &Cx) -> Result<Response, Problem> {
     let Reply { path, version, digest, source, call, duration_us, outcome, .. } = reply;
     let about = |headers: &mut HeaderMap| {
         describe(headers, &path, &version, &digest, source);
@@ -111,15 +131,25 @@ fn answer(reply: Reply, request: &HeaderMap) -> Result<Response, Problem> {
     };
     let mut response = match outcome {
         Ok(CallOutput::Bytes(bytes)) => {
-            ([(header::CONTENT_TYPE, media_type(request))], Body::from(bytes)).into_response()
+            ([(header::CONTENT_TYPE, media_type(&cx.headers))], Body::from(bytes)).into_response()
         }
         Ok(CallOutput::Json { output, body }) => {
-            let mut response = ([(header::CONTENT_TYPE, "application/json")], output).into_response();
-            // What the tool attached stays in the store; the answer says where.
-            if let Some(body) = body {
-                let digest = HeaderValue::from_str(&body.digest.to_string()).map_err(Problem::internal)?;
+            let attached = body.as_ref().map(|body| (body.digest(), body.size()));
+            let mut response = match (part, body) {
+                (Part::Output, _) => ([(header::CONTENT_TYPE, "application/json")], output).into_response(),
+                (Part::Body, Some(body)) => {
+                    let media_type = HeaderValue::from_str(body.media_type()).map_err(Problem::internal)?;
+                    let bytes = Body::from_stream(body.stream(cx.kernel().payloads().clone()));
+                    ([(header::CONTENT_TYPE, media_type)], bytes).into_response()
+                }
+                (Part::Body, None) => {
+                    ([(header::CONTENT_TYPE, "application/octet-stream")], Body::empty()).into_response()
+                }
+            };
+            if let Some((digest, size)) = attached {
+                let digest = HeaderValue::from_str(&digest.to_string()).map_err(Problem::internal)?;
                 response.headers_mut().insert("noetl-body-digest", digest);
-                response.headers_mut().insert("noetl-body-size", body.size.into());
+                response.headers_mut().insert("noetl-body-size", size.into());
             }
             response
         }
