@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use wasmtime::component::{Component, InstancePre, Linker, TypedFunc};
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
 type Answer = (Result<Vec<u8>, Failure>,);
 
@@ -43,7 +43,8 @@ impl Fresh {
         pool.total_memories(16)
             .total_component_instances(16)
             .total_core_instances(64)
-            .linear_memory_keep_resident(128 << 10);
+            .linear_memory_keep_resident(128 << 10)
+            .pagemap_scan(Enabled::Auto);
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let (engine, template) = linked(&config, component)?;
         Ok(Self { engine, template })

@@ -206,7 +206,8 @@ fn summary(answer: &Value, paint: Paint) -> String {
         answer["size"].as_u64().map_or_else(|| cell(&answer["size"]), size),
         short_digest(&cell(&answer["digest"]))
     );
-    if let Some(previous) = answer["previous"].as_str() {
+    let previous = answer["previous"].as_str().filter(|previous| Some(*previous) != answer["version"].as_str());
+    if let Some(previous) = previous {
         text.push_str(&format!("\n  before: {previous}; back with `noetl plugin rollback {}`", cell(&answer["path"])));
     }
     text

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use noetl_contract::{CapabilitySet, Digest, PluginPath, Tenant, Version};
 use noetl_host::caps::payload::Payload;
 use noetl_host::{Failure, Fault, FaultClass, Finished, Identity, Input, Output};
-use noetl_registry::{Actor, Entry, Selector, Source};
+use noetl_registry::{Actor, Entry, Resolved, Selector, Source};
 use noetl_store::index::{KvCommit, KvCommitError, Namespace};
 
 use crate::Kernel;
 use crate::error::CallError;
-use crate::health::{Admission, Trial};
+use crate::health::{Admission, Subject, Trial};
 
 /// What is asked for.
 pub struct Call {
@@ -62,17 +62,13 @@ pub struct Reply {
 impl Kernel {
     pub async fn call(&self, call: Call) -> Result<Reply, CallError> {
         let resolved = self.catalog.resolve(&call.tenant, &call.service, &call.selector)?;
+        let resolved = self.admit(&call, resolved)?;
         let entry = resolved.entry.clone();
-        let policy = &entry.manifest.failure;
-        if let Admission::Closed(retry_after) = self.health.admit(&entry.digest, policy, Instant::now()) {
-            let (path, version) = (entry.path.clone(), entry.version.clone());
-            return Err(CallError::Quarantined { path, version, retry_after });
-        }
         let module = match self.host.ready(&entry.digest) {
             Some(module) => module,
             None => match self.prepare(&resolved).await {
                 Ok(module) => module,
-                Err(error) => return Err(self.faulted(&entry, error.into_fault()).await),
+                Err(error) => return Err(self.faulted(&call.tenant, &entry, error.into_fault()).await),
             },
         };
         let identity = Arc::new(self.identity(&call, &entry));
@@ -83,9 +79,9 @@ impl Kernel {
         let run = noetl_host::Call { identity: identity.clone(), capabilities: call.capabilities, input };
         let finished = match self.host.call(&module, run).await {
             Ok(finished) => finished,
-            Err(fault) => return Err(self.faulted(&entry, fault).await),
+            Err(fault) => return Err(self.faulted(&call.tenant, &entry, fault).await),
         };
-        self.health.succeeded(&entry.digest, &self.rollback, Instant::now());
+        self.health.succeeded(&subject(&call.tenant, &entry), &self.rollback, Instant::now());
         let (outcome, usage) = self.commit(&entry, &identity, finished).await?;
         Ok(Reply {
             path: entry.path.clone(),
@@ -98,6 +94,30 @@ impl Kernel {
             memory_bytes: usage.memory_bytes,
             outcome,
         })
+    }
+
+    /// The version that takes the call. One that keeps faulting is set aside; for the platform's own services
+    /// the version before it, and at last the one compiled in, serves instead.
+    fn admit(&self, call: &Call, resolved: Resolved) -> Result<Resolved, CallError> {
+        let now = Instant::now();
+        let admission = |entry: &Entry| self.health.admit(&subject(&call.tenant, entry), &entry.manifest.failure, now);
+        let Admission::Closed(retry_after) = admission(&resolved.entry) else { return Ok(resolved) };
+        let (path, version) = (resolved.entry.path.clone(), resolved.entry.version.clone());
+        if path.is_reserved() && call.selector.version.is_none() {
+            let channel = call.selector.channel.clone().unwrap_or_default();
+            let compiled_in = self.catalog.plugin(&path).into_iter().flat_map(|plugin| plugin.versions);
+            let compiled_in = compiled_in.filter(|listed| listed.embedded).map(|listed| listed.entry.version.clone());
+            for earlier in self.catalog.previous_of(&path, &channel).into_iter().chain(compiled_in) {
+                let selector = Selector { channel: None, version: Some(earlier) };
+                if let Ok(instead) = self.catalog.resolve(&call.tenant, &path, &selector)
+                    && instead.entry.digest != resolved.entry.digest
+                    && admission(&instead.entry) == Admission::Go
+                {
+                    return Ok(instead);
+                }
+            }
+        }
+        Err(CallError::Quarantined { path, version, retry_after })
     }
 
     fn identity(&self, call: &Call, entry: &Entry) -> Identity {
@@ -145,9 +165,9 @@ impl Kernel {
 
     /// Counts the fault, and takes the version back when it has failed its trial. The rollback is awaited:
     /// whoever is told of the last fault finds the old version serving.
-    async fn faulted(&self, entry: &Entry, fault: Fault) -> CallError {
-        let policy = &entry.manifest.failure;
-        let failed = self.health.faulted(&entry.digest, fault.class, policy, &self.rollback, Instant::now());
+    async fn faulted(&self, tenant: &Tenant, entry: &Entry, fault: Fault) -> CallError {
+        let (policy, whose) = (&entry.manifest.failure, subject(tenant, entry));
+        let failed = self.health.faulted(&whose, fault.class, policy, &self.rollback, Instant::now());
         if let Some(trial) = failed {
             self.take_back(&trial, fault.class).await;
         }
@@ -166,7 +186,11 @@ impl Kernel {
         if serving.as_ref() != Some(version) {
             return;
         }
-        let moved = self.switch_back(&Actor::server(), path, channel, Some(previous), &reason).await;
+        let mut moved = self.switch_back(&Actor::server(), path, channel, Some(previous), &reason).await;
+        if moved.is_err() {
+            // The version before may have been deleted meanwhile; any earlier one is better than this.
+            moved = self.switch_back(&Actor::server(), path, channel, None, &reason).await;
+        }
         match moved {
             Ok(_) => {
                 self.rollbacks.inc();
@@ -175,6 +199,10 @@ impl Kernel {
             Err(error) => tracing::error!(plugin = %path, %version, %error, "a bad version could not be taken back"),
         }
     }
+}
+
+fn subject(tenant: &Tenant, entry: &Entry) -> Subject {
+    Subject { digest: entry.digest, tenant: tenant.clone(), shared: entry.path.is_reserved() }
 }
 
 fn micros(duration: std::time::Duration) -> u64 {

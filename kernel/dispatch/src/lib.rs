@@ -178,6 +178,7 @@ impl Kernel {
             calls: AtomicU64::new(0),
             folder,
         });
+        kernel.resume_trials();
         tokio::spawn(switch::follow_catalog(Arc::downgrade(&kernel)));
         Ok(kernel)
     }

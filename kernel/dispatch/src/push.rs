@@ -15,7 +15,6 @@ use noetl_store::payloads::SealedPayload;
 use serde::Serialize;
 
 use crate::error::PushError;
-use crate::health::Trial;
 use crate::{Kernel, switch};
 
 /// An upload and what its sender wants.
@@ -59,6 +58,7 @@ impl Kernel {
         if !inspection.skew.is_empty() {
             return Err(PushError::Skew(inspection.skew));
         }
+        self.catalog.check_new(&manifest.path, &manifest.version, push.component.digest())?;
         let channel = push.channel.clone().unwrap_or_default();
         let (added, removed) = self.check_grant(&manifest, &channel, push.grant)?;
         let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
@@ -70,16 +70,14 @@ impl Kernel {
         self.host.prepare(spec, async || Ok(bytes)).await.map_err(PushError::Compile)?;
         let compile_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let kept = push.component.keep().await?;
-        let (capabilities, rollback) = (manifest.capabilities, manifest.failure.rollback);
+        let capabilities = manifest.capabilities;
         let reason = push.reason.clone();
         let new = NewVersion { manifest, ring, digest, size: kept.size, imports, channel: channel.clone(), reason };
         let outcome = self.catalog.push(actor, new).await?;
         let entry = outcome.entry;
         let switched = outcome.previous.as_ref().is_some_and(|previous| *previous != entry.version);
-        if let Some(previous) = outcome.previous.clone().filter(|_| switched && rollback) {
-            let trial =
-                Trial { path: entry.path.clone(), channel: channel.clone(), version: entry.version.clone(), previous };
-            self.health.begin_trial(digest, trial, &self.rollback, Instant::now());
+        if let Some(previous) = outcome.previous.clone().filter(|_| switched) {
+            self.begin_trial(&entry, &channel, previous);
         }
         Ok(Pushed {
             path: entry.path.clone(),

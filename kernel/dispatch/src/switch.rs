@@ -7,17 +7,19 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use noetl_contract::inspect::Import;
 use noetl_contract::{Digest, Manifest, PluginPath, Ring, ServiceName, Tenant, Version};
 use noetl_host::{Module, PrepareError, Spec};
-use noetl_registry::{Actor, BytesAt, CatalogError, ChannelName, Moved, Resolved, Selector};
+use noetl_registry::{Actor, BytesAt, CatalogError, ChannelName, Entry, EntryFilter, Moved, Resolved, Selector};
 
 use parking_lot::Mutex;
 
 use crate::Kernel;
 use crate::error::SwitchError;
+use crate::health::Trial;
 
 /// What the host has to know of a version.
 pub(crate) fn spec_of(manifest: &Manifest, digest: Digest, ring: Ring, imports: Vec<Import>) -> Spec {
@@ -96,7 +98,44 @@ impl Kernel {
         reason: &str,
     ) -> Result<Moved, SwitchError> {
         let _held = self.ready_version(path, version).await?;
-        Ok(self.catalog.move_channel(actor, path, channel, version, reason).await?)
+        let moved = self.catalog.move_channel(actor, path, channel, version, reason).await?;
+        let to = self.entry_of(path, version);
+        if let (Some(entry), Some(from)) = (to, moved.from.clone().filter(|from| from != version)) {
+            self.begin_trial(&entry, channel, from);
+        }
+        Ok(moved)
+    }
+
+    /// Counts the first calls of a version that has just begun to serve, unless its manifest says not to.
+    pub(crate) fn begin_trial(&self, entry: &Entry, channel: &ChannelName, previous: Version) {
+        if !entry.manifest.failure.rollback {
+            return;
+        }
+        let (path, version) = (entry.path.clone(), entry.version.clone());
+        let trial = Trial { path, channel: channel.clone(), version, previous };
+        self.health.begin_trial(entry.digest, trial, &self.rollback, Instant::now());
+    }
+
+    /// Trials live in memory; after a restart those whose time is not over begin anew.
+    pub(crate) fn resume_trials(&self) {
+        let since =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(self.rollback.window);
+        let recent = |path: &PluginPath| {
+            self.catalog.history(path).last().is_some_and(|change| u128::from(change.time_ms) >= since.as_millis())
+        };
+        for listed in self.catalog.entries(&EntryFilter::default()) {
+            for channel in listed.channels.iter().filter(|_| !listed.embedded && recent(&listed.entry.path)) {
+                if let Some(previous) = self.catalog.previous_of(&listed.entry.path, channel) {
+                    self.begin_trial(&listed.entry, channel, previous);
+                }
+            }
+        }
+    }
+
+    fn entry_of(&self, path: &PluginPath, version: &Version) -> Option<Arc<Entry>> {
+        let owner = path.owner().unwrap_or_else(Tenant::main);
+        let selector = Selector { channel: None, version: Some(version.clone()) };
+        self.catalog.resolve(&owner, path, &selector).ok().map(|resolved| resolved.entry)
     }
 
     /// Takes a channel back.
@@ -159,7 +198,7 @@ impl Kernel {
 
     /// Time until a version is called again, when it is set aside.
     pub fn quarantined(&self, digest: &Digest) -> Option<std::time::Duration> {
-        self.health.quarantined(digest, std::time::Instant::now())
+        self.health.quarantined(digest, Instant::now())
     }
 
     async fn ready_version(&self, path: &PluginPath, version: &Version) -> Result<Option<Hold>, SwitchError> {

@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use lru::LruCache;
@@ -152,7 +152,8 @@ impl Host {
         mut spec: Spec,
         bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
     ) -> Result<Arc<Module>, PrepareError> {
-        let slot = self.modules.lock().get_or_insert(spec.digest, Slot::default).clone();
+        let digest = spec.digest;
+        let slot = self.modules.lock().get_or_insert(digest, Slot::default).clone();
         let prepared = slot.get_or_try_init(|| async {
             spec.check(self.options.denied)?;
             spec.limits = spec.limits.capped(&self.options.ceiling);
@@ -167,13 +168,25 @@ impl Host {
             module.template(engine, &module.spec.terms(None, self.options.denied))?;
             Ok(Arc::new(module))
         });
-        prepared.await.cloned()
+        let prepared = prepared.await.cloned();
+        if prepared.is_err() {
+            let mut modules = self.modules.lock();
+            if modules.peek(&digest).is_some_and(|slot| slot.get().is_none()) {
+                modules.pop(&digest);
+            }
+        }
+        prepared
     }
 
     /// Forget a module; it is freed when its last call ends.
     pub fn retire(&self, digest: Digest) {
         self.modules.lock().pop(&digest);
         self.shards.forget(digest);
+    }
+
+    /// The threads guests run on. Work that makes many calls can be put there itself.
+    pub fn threads(&self) -> Option<&tokio::runtime::Handle> {
+        self.guests.as_ref().map(tokio::runtime::Runtime::handle)
     }
 
     /// Digests of all modules in the table.
@@ -212,6 +225,10 @@ impl Host {
         let Some(guests) = &self.guests else {
             return Err(Fault::new(FaultClass::Fetch, "the server is shutting down"));
         };
+        // Waking another thread costs as much as the call itself, so a caller that is here already stays.
+        if tokio::runtime::Handle::try_current().is_ok_and(|current| current.id() == guests.handle().id()) {
+            return running.instrument(span).await;
+        }
         match guests.spawn(running.instrument(span)).await {
             Ok(finished) => finished,
             Err(error) => Err(Fault::new(FaultClass::Trap, format!("the host failed while it ran the call: {error}"))),
@@ -229,8 +246,9 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.engines.ticker.stop();
         if let Some(guests) = self.guests.take() {
-            // Calls still running are interrupted at their next await; they were not acknowledged.
-            guests.shutdown_timeout(Duration::from_millis(100));
+            // Calls still running are interrupted at their next await; they were not acknowledged. Nobody waits:
+            // a host is dropped wherever a start fails, also where waiting is not allowed.
+            guests.shutdown_background();
         }
     }
 }

@@ -30,6 +30,9 @@ pub struct Identity {
     pub attempt: u32,
 }
 
+/// Payloads, writers and streams a call can hold at once.
+const MOST_HANDLES: usize = 1_000;
+
 /// Store data of one call.
 pub struct CallState {
     pub(crate) meter: Meter,
@@ -52,9 +55,12 @@ impl CallState {
         wasi: bool,
     ) -> Self {
         let wasi = wasi.then(|| Box::new(Wasi::new(&identity, &drivers)));
+        let mut table = ResourceTable::new();
+        // Each handle can hold some memory of the host, which no limit of the guest's own memory sees.
+        table.set_max_capacity(MOST_HANDLES);
         Self {
             meter: Meter::new(limits),
-            table: ResourceTable::new(),
+            table,
             identity,
             drivers,
             kv: Overlay::default(),

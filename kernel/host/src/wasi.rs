@@ -130,10 +130,10 @@ impl OutputStream for LogStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         let mut pending = self.pending.lock();
         pending.extend_from_slice(&bytes);
-        while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = pending.drain(..=end).collect();
-            self.emit(&line);
-        }
+        let complete = pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let rest = pending.split_off(complete);
+        let lines = std::mem::replace(&mut *pending, rest);
+        lines.split(|byte| *byte == b'\n').for_each(|line| self.emit(line));
         if pending.len() > LONGEST_LINE {
             self.emit(&std::mem::take(&mut *pending));
         }

@@ -106,12 +106,17 @@ pub async fn create(mut cx: Cx) -> Result<Response, Problem> {
     let tenant = caller.acts_for(wanted.tenant)?;
     let usual = if tenant.is_some() { Ring::User } else { Ring::System };
     let privilege = wanted.privilege.unwrap_or(usual.min(caller.token.privilege));
-    caller.needs_privilege(privilege)?;
+    // A token that can only look cannot make others, and none makes one that outlives itself.
+    caller.needs_privilege(Ring::User.max(privilege))?;
+    let expires_at_ms = match (wanted.expires_at_ms, caller.token.expires_at_ms) {
+        (Some(wanted), Some(own)) => Some(wanted.min(own)),
+        (wanted, own) => wanted.or(own),
+    };
     if wanted.expires_at_ms.is_some_and(|at| at <= now_ms()) {
         let detail = "field `expires_at_ms`: this time has passed; use milliseconds since 1970";
         return Err(Problem::invalid_field("invalid_body", "expires_at_ms", detail));
     }
-    let token = NewToken { name: wanted.name, tenant, privilege, expires_at_ms: wanted.expires_at_ms };
+    let token = NewToken { name: wanted.name, tenant, privilege, expires_at_ms };
 
     let (kernel, actor) = (cx.kernel().clone(), caller.actor());
     let (info, secret) = to_the_end(async move { kernel.tokens().create(&actor, token).await }).await?;
@@ -131,7 +136,7 @@ pub async fn revoke(cx: Cx) -> Result<Response, Problem> {
         let detail = "there is no token with this id among those you may manage; `GET /api/tokens` lists them";
         return Err(Problem::new(StatusCode::NOT_FOUND, "token_not_found", detail));
     };
-    caller.needs_privilege(info.privilege)?;
+    caller.needs_privilege(Ring::User.max(info.privilege))?;
     let own = info.id == caller.token.id;
 
     let (kernel, actor, info) = (cx.kernel().clone(), caller.actor(), info.clone());

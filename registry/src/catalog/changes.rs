@@ -126,6 +126,16 @@ impl View<'_> {
 }
 
 impl Catalog {
+    /// Refuses at once what a push of these bytes would be refused for in the end, before anybody compiles them.
+    pub fn check_new(&self, path: &PluginPath, version: &Version, digest: Digest) -> Result<(), CatalogError> {
+        match self.ledger.with(|state| self.view(state).taken(path, version)) {
+            Some((existing, deleted)) if existing != digest => {
+                Err(CatalogError::VersionTaken { path: path.clone(), version: version.clone(), existing, deleted })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes a version known and moves its channel to it. Pushing the same bytes again is no error.
     pub async fn push(&self, actor: &Actor, new: NewVersion) -> Result<PushOutcome, CatalogError> {
         let (path, version) = (new.manifest.path.clone(), new.manifest.version.clone());
@@ -215,6 +225,9 @@ impl Catalog {
                     .ok_or_else(|| CatalogError::NothingBefore { path: path.clone(), channel: channel.clone() })?,
             };
             let from = view.served(path, channel);
+            if from.is_none() {
+                return Err(CatalogError::NothingBefore { path: path.clone(), channel: channel.clone() });
+            }
             let event = (from.as_ref() != Some(&target.version)).then(|| {
                 let what = What::RolledBack { path: path.clone(), channel: channel.clone(), to: target.recorded() };
                 self.event(actor, reason, what)

@@ -26,7 +26,7 @@ pub enum CatalogError {
     NoVersion { path: PluginPath, version: Version, known: Vec<Version> },
     #[error("`{0}` serves nothing on channel `stable`: move that to a version first")]
     NotServing(PluginPath),
-    #[error("channel `{channel}` of {path} has nothing to roll back to: name a version")]
+    #[error("channel `{channel}` of {path} has nothing to roll back to")]
     NothingBefore { path: PluginPath, channel: ChannelName },
     #[error("{path} {version} is in use by {by}: move that first")]
     InUse { path: PluginPath, version: Version, by: String },

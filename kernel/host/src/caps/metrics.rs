@@ -57,8 +57,12 @@ impl CustomMetrics {
         labels.dedup_by(|a, b| a.0 == b.0);
         let mut families = self.0.lock();
         let Families { series, per_plugin } = &mut *families;
-        let family = series.entry((name, matches!(value, Value::Counter(_)))).or_default();
-        if let Some(current) = family.get_mut(&labels) {
+        let counter = matches!(value, Value::Counter(_));
+        if series.contains_key(&(name.clone(), !counter)) {
+            return Err(wit::MetricsError::InvalidName(format!("`{name}` is in use for the other kind of number")));
+        }
+        let key = (name, counter);
+        if let Some(current) = series.get_mut(&key).and_then(|family| family.get_mut(&labels)) {
             *current = match (*current, value) {
                 (Value::Counter(before), Value::Counter(more)) => Value::Counter(before.saturating_add(more)),
                 (_, latest) => latest,
@@ -70,14 +74,16 @@ impl CustomMetrics {
             return Err(wit::MetricsError::TooManySeries);
         }
         *used += 1;
-        family.insert(labels, value);
+        series.entry(key).or_default().insert(labels, value);
         Ok(())
     }
 }
 
 fn check_name(name: &str) -> Result<(), wit::MetricsError> {
     let mut bytes = name.bytes();
+    // The text format appends `_total` to counters; a name that ends so could take another's place.
     let valid = matches!(bytes.next(), Some(b'a'..=b'z'))
+        && !name.ends_with("_total")
         && name.len() <= LONGEST_NAME
         && bytes.all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
     if valid {
@@ -171,12 +177,13 @@ mod tests {
         assert!((0..MOST_SERIES).all(|n| record("acme/a", n).is_ok()));
         assert!(matches!(record("acme/a", MOST_SERIES), Err(wit::MetricsError::TooManySeries)));
         assert!(record("acme/b", 0).is_ok() && record("acme/a", 0).is_ok());
+        assert_eq!(metrics.0.lock().series.len(), MOST_SERIES, "a refused number leaves nothing behind");
     }
 
     #[test]
     fn names_that_would_break_the_text_format_are_refused() {
         let metrics = CustomMetrics::default();
-        for bad in ["", "Rows", "rows-1", "1rows", "a\nb"] {
+        for bad in ["", "Rows", "rows-1", "1rows", "a\nb", "rows_total"] {
             assert!(metrics.record(&path("acme/a"), bad.into(), vec![], Value::Counter(1)).is_err(), "{bad:?}");
         }
     }

@@ -61,6 +61,7 @@ const LONGEST_PANIC: usize = 64 << 10;
 
 impl wit::worlds::diagnostics::Host for CallState {
     fn panicked(&mut self, mut message: String) -> wasmtime::Result<()> {
+        self.charge(message.len())?;
         truncate(&mut message, LONGEST_PANIC);
         self.panic_message = Some(message);
         Ok(())

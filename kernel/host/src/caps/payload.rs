@@ -127,7 +127,9 @@ pub(crate) enum WriteError {
 
 impl Writer {
     pub(crate) fn new(media_type: impl Into<String>, most: u64) -> Self {
-        let media_type = Some(media_type.into()).filter(|text| !text.is_empty() && text.len() <= 200);
+        // It ends up in headers, where a control character would break the answer that carries it.
+        let visible = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let media_type = Some(media_type.into()).filter(|text| !text.is_empty() && text.len() <= 200 && visible(text));
         Self {
             media_type: media_type.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()),
             memory: BytesMut::new(),

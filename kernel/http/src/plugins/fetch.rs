@@ -3,12 +3,17 @@
 //! The digest is the ETag, so whoever holds the bytes learns with one small request that they are still the
 //! right ones. Bytes never change under a digest, so a match needs no further look.
 
+use std::io;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
 use noetl_contract::{Digest, Tenant, Version};
 use noetl_registry::{BytesAt, ChannelName, Resolved, Selector};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 use utoipa::IntoParams;
 
 use crate::app::Cx;
@@ -60,10 +65,32 @@ pub async fn fetch(cx: Cx) -> Result<Response, Problem> {
                 let detail = format!("the bytes {digest} are not in the store: push them again");
                 Problem::of(503, "bytes_missing", detail)
             })?;
-            Body::from_stream(payloads.stream(&digest, 0..size))
+            Body::from_stream(checked(payloads.stream(&digest, 0..size), digest))
         }
     };
     labelled(&resolved, StatusCode::OK, body)
+}
+
+/// Breaks off before the end when the bytes are not those of the digest: a client must not take them for whole.
+fn checked<S>(pieces: S, digest: Digest) -> impl Stream<Item = io::Result<Bytes>> + Send
+where
+    S: Stream<Item = io::Result<Bytes>> + Send + 'static,
+{
+    let state = (Box::pin(pieces), Sha256::new(), None::<Bytes>);
+    futures::stream::try_unfold(state, move |(mut pieces, mut hasher, held)| async move {
+        // One piece is held back, so that the last one is not sent before everything has been checked.
+        match pieces.next().await.transpose()? {
+            Some(piece) => {
+                hasher.update(&piece);
+                Ok(Some((held.unwrap_or_default(), (pieces, hasher, Some(piece)))))
+            }
+            None if held.is_none() => Ok(None),
+            None if hasher.clone().finalize()[..] == digest.as_bytes()[..] => {
+                Ok(Some((held.unwrap_or_default(), (pieces, hasher, None))))
+            }
+            None => Err(io::Error::other(format!("the stored bytes are not those of {digest}"))),
+        }
+    })
 }
 
 fn served(cx: &Cx, channel: ChannelName) -> Result<Version, Problem> {

@@ -45,7 +45,9 @@ async fn a_binding_needs_an_overridable_service_and_a_fitting_plugin_of_the_tena
     let bench = bench().await;
     bench.push("tools/fixed", "1.0.0", "x").await.expect("pushes");
     bench.push("other/system/auth", "1.0.0", "y").await.expect("pushes");
-    let tool = bench.new_version(manifest_with("acme/tool", "1.0.0", "world = \"tool\""), "t").await;
+    let tool = bench
+        .new_version(manifest_with("acme/tool", "1.0.0", "world = \"tool\"\ncapabilities = [\"payload\"]"), "t")
+        .await;
     bench.push_as(&admin(), tool).await.expect("pushes");
     let refused =
         async |service: &str, to: &str| bench.bind("acme", service, Some(to)).await.expect_err("refused").code();
@@ -65,7 +67,8 @@ async fn a_binding_needs_an_overridable_service_and_a_fitting_plugin_of_the_tena
 async fn an_override_that_cannot_serve_is_an_error_and_never_the_service_it_replaced() {
     let bench = bench().await;
     bench.bind("acme", AUTH, Some(SAML)).await.expect("binds");
-    let tool = bench.new_version(manifest_with(SAML, "2.0.0", "world = \"tool\""), "t").await;
+    let tool =
+        bench.new_version(manifest_with(SAML, "2.0.0", "world = \"tool\"\ncapabilities = [\"payload\"]"), "t").await;
     bench.push_as(&admin(), tool).await.expect("pushes");
     let error = bench.serves("acme", AUTH).expect_err("another world");
     assert_eq!(error.code(), "binding_broken");

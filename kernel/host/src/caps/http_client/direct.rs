@@ -106,7 +106,8 @@ impl Resolve for Guarded {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             // One private address among public ones is enough to refuse: which is used is not ours to choose.
             if let Some(inside) = found.iter().find(|address| !private_addresses && !is_public(address.ip())) {
-                let text = format!("`{}` resolves to {}", name.as_str(), not_public(inside.ip()));
+                let text =
+                    format!("`{}` resolves to an address out of reach: {}", name.as_str(), not_public(inside.ip()));
                 return Err(Box::new(DeniedAddress(text)) as Box<dyn Error + Send + Sync>);
             }
             Ok(Box::new(found.into_iter()) as Addrs)

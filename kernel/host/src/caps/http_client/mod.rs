@@ -56,6 +56,24 @@ pub trait Outbound: Send + Sync {
     fn send(&self, request: OutboundRequest) -> BoxFuture<'_, Result<OutboundResponse, OutboundError>>;
 }
 
+/// Headers that decide where a request goes and where it ends. A guest that could set them could speak to
+/// another host behind the same address, or smuggle a second request.
+fn is_ours(name: &str) -> bool {
+    const OURS: [&str; 10] = [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "te",
+        "trailer",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+    ];
+    OURS.iter().any(|ours| name.trim().eq_ignore_ascii_case(ours))
+}
+
 impl From<OutboundError> for wit::HttpError {
     fn from(error: OutboundError) -> Self {
         match error {
@@ -93,6 +111,9 @@ impl CallState {
         }
         if request.headers.len() > MOST_HEADERS {
             return Ok(Err(wit::HttpError::InvalidRequest(format!("more than {MOST_HEADERS} headers"))));
+        }
+        if let Some((name, _)) = request.headers.iter().find(|(name, _)| is_ours(name)) {
+            return Ok(Err(wit::HttpError::InvalidRequest(format!("header `{name}` is set by the host alone"))));
         }
         let mut headers = request.headers;
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
