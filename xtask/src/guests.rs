@@ -252,7 +252,7 @@ mod tests {
 
     fn sample() -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("temporary folder");
-        let manifest = |path: &str| format!("path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"tool\"\n");
+        let manifest = |path: &str| format!("path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\n");
         put(root.path(), "plugins/Cargo.toml", "[workspace]\n");
         put(root.path(), "plugins/shared/src/lib.rs", "// for all\n");
         put(root.path(), "plugins/tools/noop/plugin.toml", &manifest("tools/noop"));

@@ -111,6 +111,7 @@ impl Kernel {
                 let selector = Selector { channel: None, version: Some(earlier) };
                 if let Ok(instead) = self.catalog.resolve(&call.tenant, &path, &selector)
                     && instead.entry.digest != resolved.entry.digest
+                    && instead.entry.manifest.world == resolved.entry.manifest.world
                     && admission(&instead.entry) == Admission::Go
                 {
                     return Ok(instead);

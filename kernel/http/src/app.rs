@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::body::Body;
 use axum::http::HeaderMap;
 use noetl_contract::PluginPath;
 use noetl_dispatch::Kernel;
 use tokio::sync::watch;
 
 use crate::auth::Caller;
+use crate::body::Incoming;
 use crate::metrics::HttpMetrics;
 use crate::options::HttpOptions;
 use crate::problem::Problem;
@@ -33,7 +33,7 @@ pub struct Cx {
     pub args: Args,
     pub query: String,
     pub headers: HeaderMap,
-    pub body: Body,
+    pub body: Incoming,
 }
 
 /// What the path of the request named.

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, BodyDataStream};
+use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -38,6 +38,29 @@ impl Bound {
         };
         let detail = format!("the body is larger than the limit of {} bytes{how}", self.bytes);
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, self.code, detail).with("limit_bytes", self.bytes)
+    }
+}
+
+/// A request's body until somebody reads it. A request that is answered without it, because it is refused,
+/// has its body thrown away: were the connection cut while the client still writes, it would see a broken
+/// pipe instead of the answer.
+pub struct Incoming(Body);
+
+impl Incoming {
+    pub fn new(body: Body) -> Self {
+        Self(body)
+    }
+
+    pub fn take(&mut self) -> Body {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if !self.0.is_end_stream() {
+            discard(self.take().into_data_stream());
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use tracing::{Instrument, Span, field};
 
 use crate::app::{App, Cx};
 use crate::auth::{Access, Caller};
+use crate::body::Incoming;
 use crate::problem::Problem;
 use crate::routes::{self, Found, UNMATCHED};
 
@@ -53,6 +54,8 @@ async fn answer(app: Arc<App>, request: Request<Body>, found: Found, span: &Span
         Found::Nothing => return Err(unknown_route()),
     };
     let (parts, body) = request.into_parts();
+    // From here on a refusal throws away what the client still sends.
+    let body = Incoming::new(body);
     let open = route.access == Access::Open || (route.access == Access::Scrape && app.metrics_open);
     let caller = if open { None } else { Some(Caller::authenticate(&parts.headers, app.kernel.tokens())?) };
     if let Some(tenant) = caller.as_ref().and_then(Caller::tenant) {

@@ -31,7 +31,7 @@ pub fn query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
 
 /// The JSON object of a change. An empty body is an empty object.
 pub async fn document<T: DeserializeOwned>(cx: &mut Cx) -> Result<T, Problem> {
-    let body = std::mem::take(&mut cx.body);
+    let body = cx.body.take();
     let bound = Bound { bytes: MAX_DOCUMENT_BYTES, code: "body_too_large", key: None };
     let bytes = BodyReader::new(&cx.headers, body, bound, &cx.app.options)?.collect().await?;
     parse_document(&cx.headers, &bytes)

@@ -96,7 +96,7 @@ pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
 
 async fn receive(cx: &mut Cx) -> Result<Bytes, Problem> {
     let bound = Bound { bytes: cx.app.options.max_call_bytes, code: "call_too_large", key: Some("server.max_call_mb") };
-    BodyReader::new(&cx.headers, std::mem::take(&mut cx.body), bound, &cx.app.options)?.collect().await
+    BodyReader::new(&cx.headers, cx.body.take(), bound, &cx.app.options)?.collect().await
 }
 
 /// A tool's arguments: one JSON object. No body is an empty one.

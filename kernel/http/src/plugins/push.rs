@@ -109,7 +109,7 @@ async fn receive(cx: &mut Cx) -> Result<SealedPayload, Problem> {
         code: "component_too_large",
         key: Some("server.max_component_mb"),
     };
-    let mut body = BodyReader::new(&cx.headers, std::mem::take(&mut cx.body), bound, &cx.app.options)?;
+    let mut body = BodyReader::new(&cx.headers, cx.body.take(), bound, &cx.app.options)?;
     let mut writer = cx.kernel().payloads().writer().await.map_err(store_failed)?;
     while let Some(bytes) = body.next().await? {
         writer.write(&bytes).await.map_err(store_failed)?;
