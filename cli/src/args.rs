@@ -7,10 +7,10 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::{Client, Target};
 use crate::failure::{EXIT_HELP, Failure, Outcome};
 use crate::output::{Color, Output};
-use crate::{config, log, plugin, serve, token};
+use crate::{config, executions, log, playbook, plugin, run, serve, token};
 
 #[derive(Debug, Parser)]
-#[command(name = "noetl", version, about = "Run a noetl server and work with its plugins.", after_help = EXIT_HELP)]
+#[command(name = "noetl", version, about = "Run playbooks and a noetl server, and work with its plugins.", after_help = EXIT_HELP)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
@@ -43,6 +43,35 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a playbook in this process, without a server.
+    Run(run::Run),
+    /// Print everything that is wrong with playbooks, without a server.
+    Validate(playbook::Validate),
+    /// Print a JSON schema for editors.
+    Schema(playbook::Schema),
+    /// Put playbooks into the catalog of a server.
+    Register(playbook::Register),
+    /// Look into the catalog of playbooks.
+    #[command(subcommand)]
+    Catalog(playbook::Catalog),
+    /// Start a playbook on a server.
+    Exec(executions::Exec),
+    /// Show one execution.
+    Status(executions::Status),
+    /// Show what happened in an execution.
+    Events(executions::Events),
+    /// List executions.
+    Executions(executions::List),
+    /// Cancel an execution.
+    Cancel(executions::Cancel),
+    /// Go on with a parked step.
+    Resume(executions::Resume),
+    /// Run a failed execution again from its failed step.
+    Retry(executions::Retry),
+    /// Tell what led an execution to where it is.
+    Why(executions::Why),
+    /// Rebuild the state of an execution at any moment, with checksums.
+    Replay(executions::Replay),
     /// Run a server.
     Serve(serve::Serve),
     /// Make, push, call and manage plugins.

@@ -6,11 +6,16 @@
 mod args;
 mod client;
 mod config;
+mod executions;
 mod failure;
+mod given;
 mod log;
 mod output;
+mod playbook;
 mod plugin;
+mod run;
 mod serve;
+mod sse;
 mod token;
 
 use std::process::ExitCode;
@@ -40,6 +45,20 @@ fn main() -> ExitCode {
 
 fn run(command: Command, context: &Context) -> Outcome {
     match command {
+        Command::Run(run) => run.run(context),
+        Command::Validate(validate) => validate.run(context),
+        Command::Schema(schema) => schema.run(context),
+        Command::Register(register) => on_runtime(register.run(context)),
+        Command::Catalog(command) => on_runtime(playbook::run_catalog(command, context)),
+        Command::Exec(exec) => on_runtime(exec.run(context)),
+        Command::Status(status) => on_runtime(status.run(context)),
+        Command::Events(events) => on_runtime(events.run(context)),
+        Command::Executions(list) => on_runtime(list.run(context)),
+        Command::Cancel(cancel) => on_runtime(cancel.run(context)),
+        Command::Resume(resume) => on_runtime(resume.run(context)),
+        Command::Retry(retry) => on_runtime(retry.run(context)),
+        Command::Why(why) => on_runtime(why.run(context)),
+        Command::Replay(replay) => on_runtime(replay.run(context)),
         Command::Serve(serve) => serve.run(context),
         Command::Plugin(command) => plugin::run(command, context),
         Command::Token(command) => on_runtime(token::run(command, context)),

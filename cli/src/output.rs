@@ -215,6 +215,33 @@ pub fn time_cell(value: &Value) -> String {
     value.as_i64().map_or_else(|| cell(value), time)
 }
 
+/// Milliseconds since 1970 from a time as the API writes it: `2026-03-01T12:30:05.123Z`.
+pub fn time_ms(value: &Value) -> Option<i64> {
+    Some(value.as_str()?.parse::<jiff::Timestamp>().ok()?.as_millisecond())
+}
+
+/// How long something took, as people say it: `12 ms`, `1.2 s`, `2 m 05 s`, `3 h 20 m`.
+pub fn took(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        // Counted in tenths, so that nothing is rounded up into the next unit.
+        1..60 => format!("{seconds}.{} s", ms % 1000 / 100),
+        60..3600 => format!("{} m {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} m", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// `text` as one line of at most so many letters, for places where it must not take more.
+pub fn one_line(text: &str, most: usize) -> String {
+    let line = printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    let cut: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{cut}…")
+}
+
 /// Day of the Gregorian calendar from days since 1970-01-01, counted in eras of 400 years that start in March.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
@@ -254,6 +281,29 @@ mod tests {
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(1_468_006), "1.4 MiB");
         assert_eq!(short_digest("sha256:0123456789abcdef"), "0123456789ab");
+    }
+
+    #[test]
+    fn durations_read_well_and_are_never_rounded_up() {
+        for (ms, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1.0 s"),
+            (59_999, "59.9 s"),
+            (125_000, "2 m 05 s"),
+            (12_000_000, "3 h 20 m"),
+        ] {
+            assert_eq!(took(ms), text);
+        }
+        assert_eq!(time_ms(&Value::from("1970-01-01T00:00:01.500Z")), Some(1_500));
+        assert_eq!((time_ms(&Value::Null), time_ms(&Value::from("yesterday"))), (None, None));
+    }
+
+    #[test]
+    fn a_long_text_becomes_one_short_line() {
+        assert_eq!(one_line("a\n  b\tc\x1b", 20), "a b c");
+        assert_eq!(one_line("abcdef", 4), "abc…");
+        assert_eq!(one_line("äöüß", 4), "äöüß");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The catalog: which bytes are which version of which plugin, which version serves whom, and who may say
-//! so. One catalog holds plugins now and other kinds of resources as they arrive.
+//! so; and, beside it, the catalog of playbooks.
 //!
 //! Everything is an event of the log; what is kept in memory is folded from it and can be dropped.
 //!
@@ -11,6 +11,7 @@
 pub mod catalog;
 mod ledger;
 mod names;
+pub mod playbooks;
 pub mod tokens;
 
 pub use catalog::{
@@ -19,3 +20,4 @@ pub use catalog::{
 };
 pub use ledger::{FoldError, LedgerError, Recorded};
 pub use names::{Actor, ChannelName};
+pub use playbooks::{PlaybookEntry, PlaybookError, PlaybookPath, Playbooks};

@@ -6,6 +6,7 @@
 //! | `log/` | the log: the truth |
 //! | `payloads/` | bytes by digest |
 //! | `index.sqlite` | kv and objects, folded from the log; can be deleted |
+//! | `projections.sqlite` | executions and their parts, for queries; can be deleted |
 //! | `cache/` | compiled components; can be deleted |
 //!
 //! The lock is one of the operating system, so it ends with the process however that ends; a left-over file
@@ -64,6 +65,10 @@ impl DataFolder {
 
     pub fn index_file(&self) -> PathBuf {
         self.path.join("index.sqlite")
+    }
+
+    pub fn projections_file(&self) -> PathBuf {
+        self.path.join("projections.sqlite")
     }
 }
 

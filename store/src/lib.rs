@@ -1,8 +1,8 @@
 //! Ports and adapters for everything that outlives a process: the log (the truth), payloads (bytes by
-//! digest), and the indexes folded from the log (kv, objects).
+//! digest), the indexes folded from the log (kv, objects), and the projections people query.
 //!
 //! Invariants:
-//! 1. What was acknowledged is on disk: every write that answers `Ok` has been synced.
+//! 1. What was acknowledged is on disk: every write to the log or the payloads that answers `Ok` has been synced.
 //! 2. Everything but the log and the payload bytes can be deleted and is rebuilt from them.
 //! 3. Only adapters in this crate know a file format or SQL.
 
@@ -10,3 +10,4 @@ pub mod folder;
 pub mod index;
 pub mod log;
 pub mod payloads;
+pub mod projections;

@@ -10,6 +10,7 @@ use cargo_metadata::MetadataCommand;
 /// Each crate of the native workspace and those it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("noetl-contract", &[]),
+    ("noetl-flow", &[]),
     ("noetl-scrub", &[]),
     ("noetl-sdk", &[]),
     ("noetl-store", &["noetl-contract"]),
@@ -22,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "noetl",
         &[
             "noetl-contract",
+            "noetl-flow",
             "noetl-store",
             "noetl-registry",
             "noetl-guest-build",

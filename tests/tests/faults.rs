@@ -171,11 +171,12 @@ async fn a_resident_instance_is_made_anew_after_every_kind_of_fault() {
 async fn a_tool_takes_and_gives_bulk_beside_its_json() {
     let server = Server::start();
     let api = server.admin();
-    let answer = api.post("/api/plugins/tools/noop:call", serde_json::json!({"a": 1})).await.is(200);
+    let answer = api.post("/api/plugins/tools/noop:call", serde_json::json!({"result": {"a": 1}})).await.is(200);
     assert_eq!(answer.json(), serde_json::json!({"a": 1}));
     assert_eq!(answer.header("noetl-resolved-by"), "embedded");
+    api.push(guest("mirror"), "").await.is(201);
     let bulk = vec![7; 3 << 20];
-    let path = "/api/plugins/tools/noop:call?arguments=%7B%22a%22%3A1%7D";
+    let path = "/api/plugins/main/mirror:call?arguments=%7B%22a%22%3A1%7D";
     let answer = api.post_bytes(path, bulk.clone()).await.is(200);
     assert_eq!((answer.json(), answer.header("noetl-body-size")), (serde_json::json!({"a": 1}), "3145728"));
     let answer = api.post_bytes(&format!("{path}&answer=body"), bulk.clone()).await.is(200);

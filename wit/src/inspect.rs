@@ -10,7 +10,7 @@ use wit_parser::{Resolve, WorldId, WorldItem};
 
 use crate::manifest::Manifest;
 use crate::manifest::section::{SectionError, extract, walk};
-use crate::packages::WORLDS_PACKAGE;
+use crate::packages::{ENGINE_PACKAGE, WORLDS_PACKAGE};
 use crate::rings::Capability;
 use crate::skew;
 
@@ -37,7 +37,7 @@ pub struct Import {
 pub enum ImportKind {
     Capability(Capability),
     Wasi,
-    /// Of `noetl:worlds`: types and the last words of a guest, linked in every ring.
+    /// Of `noetl:worlds` and `noetl:engine`: types and the last words of a guest, linked in every ring.
     Base,
     Unknown,
 }
@@ -47,7 +47,9 @@ impl Import {
         let name = name.into();
         let kind = match Capability::of_import(&name) {
             Some(capability) => ImportKind::Capability(capability),
-            None if name.split('/').next() == Some(WORLDS_PACKAGE) => ImportKind::Base,
+            None if [WORLDS_PACKAGE, ENGINE_PACKAGE].contains(&name.split('/').next().unwrap_or_default()) => {
+                ImportKind::Base
+            }
             None if name.starts_with("wasi:") => ImportKind::Wasi,
             None => ImportKind::Unknown,
         };

@@ -45,13 +45,16 @@ pub const SOURCES: &[Source] = sources![
     "objects" "0.1.0",
     "http-client" "0.1.0",
     "worlds" "0.1.0",
+    "engine" "0.1.0",
 ];
 
 /// The sha256 of every released file, in the form `sha256sum --check` reads.
 pub const LOCK: &str = include_str!("../wit.lock");
 
-/// The package that is not a capability: worlds and what is linked in every ring.
+/// A package that is not a capability: worlds and what is linked in every ring.
 pub const WORLDS_PACKAGE: &str = "noetl:worlds";
+/// The other one: the worlds of the engine's services, and the types they speak in.
+pub const ENGINE_PACKAGE: &str = "noetl:engine";
 
 /// Names of all packages, without versions, each once.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -85,7 +88,7 @@ pub fn resolve() -> &'static Resolve {
 
 /// The newest definition of a world.
 pub fn world(world: World) -> WorldId {
-    let newest = newest(WORLDS_PACKAGE).expect("`noetl:worlds` is compiled in");
+    let newest = newest(world.package()).expect("the packages of worlds are compiled in");
     resolve().packages[newest].worlds[world.name()]
 }
 

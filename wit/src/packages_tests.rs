@@ -48,7 +48,7 @@ fn every_version_folder_is_compiled_in() {
 fn every_capability_has_a_package_and_every_package_is_a_capability_or_the_worlds() {
     let capabilities: BTreeSet<&str> = Capability::ALL.iter().map(|capability| capability.package()).collect();
     let mut packages: BTreeSet<&str> = names().collect();
-    assert!(packages.remove(WORLDS_PACKAGE));
+    assert!(packages.remove(WORLDS_PACKAGE) && packages.remove(ENGINE_PACKAGE));
     assert_eq!(packages, capabilities);
 }
 
@@ -156,6 +156,6 @@ fn the_worlds_of_the_manifest_are_the_worlds_of_the_contract() {
         let names: Vec<String> = exports.map(|key| resolve().name_world_key(key)).collect();
         assert_eq!(names, world.exports());
     }
-    let worlds = &resolve().packages[newest(WORLDS_PACKAGE).expect("compiled in")].worlds;
-    assert_eq!(worlds.len(), World::ALL.len());
+    let defined = |package| resolve().packages[newest(package).expect("compiled in")].worlds.len();
+    assert_eq!(defined(WORLDS_PACKAGE) + defined(ENGINE_PACKAGE), World::ALL.len());
 }

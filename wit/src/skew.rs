@@ -9,6 +9,7 @@ use wit_parser::{
     Function, Handle, Interface, InterfaceId, Resolve, Type, TypeDefKind, TypeId, WorldId, WorldItem, WorldKey,
 };
 
+use crate::ids::Version;
 use crate::manifest::{Manifest, World};
 use crate::packages;
 
@@ -36,6 +37,9 @@ pub fn export_differences(resolve: &Resolve, component: WorldId, world: World) -
     let theirs = Side { resolve, name: "the component" };
     let mut lines = Vec::new();
     for (key, item) in &ours.resolve.worlds[packages::world(world)].exports {
+        if let (WorldKey::Interface(_), WorldItem::Interface { id, .. }) = (key, item) {
+            export_interface(&ours, *id, &theirs, component, &mut lines);
+        }
         let (WorldKey::Name(name), WorldItem::Function(wanted)) = (key, item) else { continue };
         match resolve.worlds[component].exports.get(key) {
             Some(WorldItem::Function(found)) => {
@@ -49,6 +53,31 @@ pub fn export_differences(resolve: &Resolve, component: WorldId, world: World) -
         }
     }
     lines
+}
+
+/// An interface the world exports, held against the component's of the same name and track of versions.
+fn export_interface(ours: &Side<'_>, id: InterfaceId, theirs: &Side<'_>, component: WorldId, lines: &mut Vec<String>) {
+    let name = ours.resolve.id_of(id).unwrap_or_default();
+    let track = |name: &str| name.split_once('@').map(|(name, version)| (name.to_owned(), Version::parse(version).ok()));
+    let same = |other: &str| match (track(&name), track(other)) {
+        (Some((left, Some(our))), Some((right, Some(their)))) => left == right && packages::same_track(&our, &their),
+        _ => false,
+    };
+    let exports = &theirs.resolve.worlds[component].exports;
+    let found = exports.iter().find_map(|(key, item)| match item {
+        WorldItem::Interface { id, .. } if same(&theirs.resolve.name_world_key(key)) => Some(*id),
+        _ => None,
+    });
+    let Some(found) = found else {
+        lines.push(format!("missing export `{name}`"));
+        return;
+    };
+    for (function_name, wanted) in &ours.resolve.interfaces[id].functions {
+        match theirs.resolve.interfaces[found].functions.get(function_name) {
+            Some(found) => function(&format!("export `{name}`: `{function_name}`"), theirs, found, ours, wanted, lines),
+            None => lines.push(format!("export `{name}` lacks `{function_name}: {}`", ours.signature(wanted))),
+        }
+    }
 }
 
 /// Requirements of `[contract]` that this host does not meet.

@@ -11,12 +11,12 @@ use crate::packages::SOURCES;
 /// functions trap; nothing runs them here.
 pub(crate) fn component(world: &str, edit: impl Fn(&str, &str) -> String) -> Vec<u8> {
     let mut resolve = Resolve::default();
-    let mut last = None;
     for source in SOURCES {
         let text = edit(source.package, source.text);
-        last = Some(resolve.push_source(source.file, &text).expect("the altered contract is WIT"));
+        resolve.push_source(source.file, &text).expect("the altered contract is WIT");
     }
-    let world = resolve.select_world(&[last.expect("there are packages")], Some(world)).expect("the world is there");
+    let mut packages = resolve.packages.iter();
+    let world = packages.find_map(|(_, package)| package.worlds.get(world).copied()).expect("the world is there");
     let mut module = dummy_module(&resolve, world, ManglingAndAbi::Standard32);
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata fits");
     ComponentEncoder::default().validate(true).module(&module).expect("a module").encode().expect("a component")

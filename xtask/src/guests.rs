@@ -185,6 +185,14 @@ fn inputs(guest: &Guest, root: &Path, toolchain: &Toolchain) -> Result<String> {
         // Of the contract, guests see the WIT and not the crate that reads it.
         hash_files(&mut hash, &root.join(folder), root, &|path| !path.ends_with("wit/src"))?;
     }
+    // The services of the engine are the pure core, compiled.
+    let crate_file = fs::read_to_string(guest.crate_dir.join("Cargo.toml")).unwrap_or_default();
+    if crate_file.contains("noetl-flow") {
+        hash_files(&mut hash, &root.join("flow/src"), root, &|_| true)?;
+        hash.update(fs::read(root.join("flow/Cargo.toml")).unwrap_or_default());
+        // Its dependencies' versions are the workspace's.
+        hash.update(fs::read(root.join("Cargo.toml")).unwrap_or_default());
+    }
     // Other guests of the workspace do not count; what lies beside them can be shared by all.
     let is_other_guest = |folder: &Path| {
         folder != guest.crate_dir && ["plugin.toml", "variants.toml"].iter().any(|file| folder.join(file).is_file())

@@ -61,6 +61,8 @@ const SUITES: &[Suite] = &[
     end_to_end!("access", "tokens, tenants, and what one may do to another"),
     end_to_end!("faults", "guests that go wrong, and what is done about them"),
     end_to_end!("bulk", "large data in bounded memory"),
+    end_to_end!("engine_api", "playbooks and executions over the HTTP interface"),
+    end_to_end!("engine_cli", "playbooks through the command, with and without a server"),
 ];
 
 pub fn names() -> Vec<&'static str> {

@@ -144,6 +144,14 @@ impl Settings {
         }
     }
 
+    /// A secret; nothing when it is empty.
+    pub fn secret(&self, key: &str) -> Option<&str> {
+        match &self.get(key).value {
+            Value::Secret(secret) => Some(secret.as_str()).filter(|secret| !secret.is_empty()),
+            other => panic!("`{key}` is {other:?}, not a secret"),
+        }
+    }
+
     fn read_file(&mut self, file: &str, text: &str, problems: &mut Vec<Problem>) {
         let mut place = |at: Range<usize>, message: String| {
             let (line, column) = line_and_column(text, at.start);

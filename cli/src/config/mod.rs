@@ -114,5 +114,6 @@ fn json_of(value: &Value) -> serde_json::Value {
         Value::Number(number) => json!(number),
         Value::Flag(flag) => json!(flag),
         Value::List(list) => json!(list),
+        Value::Secret(_) => json!(value.to_string()),
     }
 }

@@ -33,6 +33,12 @@ pub enum Kind {
     Words(&'static [&'static str]),
     /// Any of the contract's capabilities.
     Capabilities,
+    /// Names of environment variables.
+    Variables,
+    /// Pools and their sizes: `name=number`.
+    Pools,
+    /// Text that is never shown; empty means that there is none.
+    Secret,
 }
 
 /// One option.
@@ -54,7 +60,11 @@ pub enum Value {
     Number(u64),
     Flag(bool),
     List(Vec<String>),
+    Secret(String),
 }
+
+/// Variables whose name does not follow from the key, because other programs of a platform read them too.
+const VARIABLES: &[(&str, &str)] = &[("server.internal_token", "NOETL_INTERNAL_API_TOKEN")];
 
 /// Classes of failed calls that can count against a new version; a test holds them against the host's.
 pub const FAULT_CLASSES: &[&str] = &["trap", "timeout", "memory", "output", "quota", "skew"];
@@ -89,6 +99,8 @@ pub const TABLE: &[Row] = rows! {
         "Connections served at a time; more of them wait.";
     "server.drain_secs": number(0, 3600, "s"), "10", "0.1.0",
         "Time that open requests get to finish when the server stops.";
+    "server.internal_token": Kind::Secret, "", "0.1.0",
+        "Token that services of the platform show at `/api/internal/`; at least 16 bytes, compared in constant time. Empty closes those routes to everybody but service tokens of an administrator.";
     "log.format": Kind::Choice(&["text", "json"]), "text", "0.1.0",
         "Form of the server's own log on stderr.";
     "log.level": Kind::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "0.1.0",
@@ -135,6 +147,14 @@ pub const TABLE: &[Row] = rows! {
         "Whether plugins may reach loopback, link-local and private addresses over `http-client`.";
     "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
         "Log lines of plugins kept in memory for `noetl plugin logs`; the oldest go first.";
+    "engine.shards": number(0, 1024, "threads"), "0", "0.1.0",
+        "Threads that decide what executions do next; an execution and its children are on one of them. 0 means half of the processors.";
+    "engine.pools": Kind::Pools, "shared=64,system=16", "0.1.0",
+        "Pools that commands run in, and how many of them at a time; further ones wait. `shared` is for all, `system` for playbooks under `system/`; an execution can ask for any other one by its name.";
+    "engine.failures": Kind::Choice(&["strict", "lenient"]), "strict", "0.1.0",
+        "What a failed step that nothing handles does where its playbook does not say: fail the execution (`strict`), or have its arcs followed as if it had succeeded (`lenient`).";
+    "engine.environment": Kind::Variables, "", "0.1.0",
+        "Environment variables of the server that playbooks may see as `env.NAME`. Values become part of the log of executions: do not name secrets.";
 };
 
 /// The row of `key`.
@@ -145,7 +165,10 @@ pub fn row(key: &str) -> Option<&'static Row> {
 impl Row {
     /// The environment variable that overrides it: `host.max_cpu_ms` is `NOETL_HOST_MAX_CPU_MS`.
     pub fn env(&self) -> String {
-        env_name(self.key)
+        match VARIABLES.iter().find(|(key, _)| *key == self.key) {
+            Some((_, name)) => (*name).to_owned(),
+            None => format!("NOETL_{}", self.key.replace('.', "_").to_uppercase()),
+        }
     }
 
     pub fn section(&self) -> &'static str {
@@ -159,10 +182,6 @@ impl Row {
     pub fn default_value(&self) -> Value {
         self.kind.parse_text(self.default).expect("a test parses the default of every row")
     }
-}
-
-pub fn env_name(key: &str) -> String {
-    format!("NOETL_{}", key.replace('.', "_").to_uppercase())
 }
 
 impl Kind {
@@ -179,7 +198,8 @@ impl Kind {
                 let number = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
                 self.check(Value::Number(number))
             }
-            Kind::Words(_) | Kind::Capabilities => {
+            Kind::Secret => self.check(Value::Secret(text.to_owned())),
+            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools => {
                 let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
                 self.check(Value::List(words.map(str::to_owned).collect()))
             }
@@ -201,7 +221,11 @@ impl Kind {
                     .map_err(|_| format!("`{digits}` is out of range: {}", self.describe()))?;
                 self.check(Value::Number(number))
             }
-            Kind::Words(_) | Kind::Capabilities => {
+            Kind::Secret => {
+                let text = value.as_str().ok_or_else(|| wanted("a string"))?;
+                self.check(Value::Secret(text.to_owned()))
+            }
+            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools => {
                 let items = value.as_array().ok_or_else(|| wanted("a list of strings"))?;
                 let words = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
                 self.check(Value::List(words.collect::<Option<_>>().ok_or("every item must be a string")?))
@@ -225,6 +249,11 @@ impl Kind {
                 let names = Capability::ALL.map(Capability::name);
                 list.iter().try_for_each(|word| known_word(word, &names))?;
             }
+            (Kind::Variables, Value::List(list)) => list.iter().try_for_each(|name| variable(name))?,
+            (Kind::Pools, Value::List(list)) => pools(list).map(drop)?,
+            (Kind::Secret, Value::Secret(secret)) if (1..SHORTEST_SECRET).contains(&secret.len()) => {
+                return Err(format!("is too short to be a secret: use at least {SHORTEST_SECRET} bytes"));
+            }
             _ => {}
         }
         Ok(value)
@@ -240,7 +269,41 @@ impl Kind {
             Kind::Choice(words) => format!("one of {}", quoted(words)),
             Kind::Words(words) => format!("list of {}", quoted(words)),
             Kind::Capabilities => format!("list of {}", quoted(&Capability::ALL.map(Capability::name))),
+            Kind::Variables => "list of names of environment variables".to_owned(),
+            Kind::Pools => "list of `name=number`, each number from 1 to 100000".to_owned(),
+            Kind::Secret => format!("text of at least {SHORTEST_SECRET} bytes, or empty; never shown"),
         }
+    }
+}
+
+/// Anything shorter can be guessed.
+const SHORTEST_SECRET: usize = 16;
+
+fn variable(name: &str) -> Result<(), String> {
+    let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let good = name.chars().all(letters) && !name.is_empty() && !name.starts_with(|first: char| first.is_ascii_digit());
+    if good { Ok(()) } else { Err(format!("`{name}` cannot be the name of an environment variable")) }
+}
+
+/// Names and sizes of pools as they are written.
+pub fn pools(list: &[String]) -> Result<Vec<(String, usize)>, String> {
+    let mut pools: Vec<(String, usize)> = Vec::new();
+    for text in list {
+        let wrong = || format!("`{text}` is not a pool: write its name and size, such as `shared=64`");
+        let (name, size) = text.split_once('=').ok_or_else(wrong)?;
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        let size = size.parse().ok().filter(|size| (1..=100_000).contains(size)).ok_or_else(wrong)?;
+        if name.is_empty() || !name.chars().all(letters) {
+            return Err(wrong());
+        }
+        if pools.iter().any(|(known, _)| known == name) {
+            return Err(format!("the pool `{name}` is there twice"));
+        }
+        pools.push((name.to_owned(), size));
+    }
+    match ["shared", "system"].into_iter().find(|needed| !pools.iter().any(|(name, _)| name == needed)) {
+        Some(missing) => Err(format!("the pool `{missing}` is missing: add for example `{missing}=16`")),
+        None => Ok(pools),
     }
 }
 
@@ -269,6 +332,9 @@ impl fmt::Display for Value {
             Value::Text(text) => toml::Value::String(text.clone()),
             Value::Number(number) => return write!(f, "{number}"),
             Value::Flag(flag) => toml::Value::Boolean(*flag),
+            // Says only whether there is one.
+            Value::Secret(secret) if secret.is_empty() => toml::Value::String(String::new()),
+            Value::Secret(_) => return f.write_str("(set)"),
             Value::List(list) => toml::Value::Array(list.iter().cloned().map(toml::Value::String).collect()),
         };
         write!(f, "{toml}")
@@ -314,6 +380,39 @@ mod tests {
         let kind = row("policy.deny_capabilities").expect("row").kind;
         assert_eq!(kind.parse_text("kv, log"), Ok(Value::List(vec!["kv".into(), "log".into()])));
         assert!(kind.parse_text("kvv").expect_err("unknown").contains("did you mean `kv`?"));
+    }
+
+    #[test]
+    fn pools_and_variables_are_checked() {
+        let kind = row("engine.pools").expect("row").kind;
+        let list = |text: &str| kind.parse_text(text);
+        assert_eq!(
+            list("shared=64, system=16,big=2").map(|value| value.to_string()),
+            Ok("[\"shared=64\", \"system=16\", \"big=2\"]".into())
+        );
+        for (bad, why) in [
+            ("shared=64", "`system` is missing"),
+            ("shared,system=1", "name and size"),
+            ("shared=0,system=1", "`shared=0` is not a pool"),
+            ("shared=1,system=1,shared=2", "twice"),
+            ("shared=1,system=1,a b=1", "`a b=1`"),
+        ] {
+            let message = list(bad).expect_err(bad);
+            assert!(message.contains(why), "{bad}: {message}");
+        }
+        let kind = row("engine.environment").expect("row").kind;
+        assert!(kind.parse_text("HOME,_X9").is_ok());
+        assert!(kind.parse_text("A=B").is_err() && kind.parse_text("9X").is_err());
+    }
+
+    #[test]
+    fn a_secret_is_never_shown_and_not_guessable() {
+        let row = row("server.internal_token").expect("row");
+        assert_eq!(row.env(), "NOETL_INTERNAL_API_TOKEN");
+        let secret = row.kind.parse_text("0123456789abcdef").expect("long enough");
+        assert_eq!((secret.to_string(), row.default_value().to_string()), ("(set)".to_owned(), "\"\"".to_owned()));
+        let message = row.kind.parse_text("hunter2").expect_err("too short");
+        assert!(!message.contains("hunter2"), "{message}");
     }
 
     /// An option nobody reads is a promise nobody keeps.

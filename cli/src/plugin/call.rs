@@ -4,8 +4,7 @@
 //! is wrapped in one object together with the version that gave it: `output` when the answer is JSON, otherwise
 //! `output_base64`, because bytes that happen to look like text must come out as they went in.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use base64::Engine as _;
@@ -16,7 +15,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::{Value, json};
 
 use crate::args::Context;
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
+use crate::given;
 use crate::output::printable;
 
 #[derive(Debug, Args)]
@@ -92,8 +92,8 @@ impl Call {
     }
 
     fn body(&self) -> Outcome<(Vec<u8>, &'static str)> {
-        if let Some(given) = &self.json_args {
-            let bytes = read_given(given)?;
+        if let Some(text) = &self.json_args {
+            let bytes = given::read(text)?;
             let value: Value = serde_json::from_slice(&bytes)
                 .map_err(|error| Failure::usage(format!("--json-args is not JSON: {error}")))?;
             if !value.is_object() {
@@ -101,21 +101,8 @@ impl Call {
             }
             return Ok((bytes, "application/json"));
         }
-        let bytes = self.input.as_deref().map(read_given).transpose()?;
+        let bytes = self.input.as_deref().map(given::read).transpose()?;
         Ok((bytes.unwrap_or_default(), "application/octet-stream"))
-    }
-}
-
-/// Text as it is, a file's content, or stdin.
-fn read_given(given: &str) -> Outcome<Vec<u8>> {
-    match given.strip_prefix('@') {
-        Some(file) => std::fs::read(file).map_err(failure::io("read", Path::new(file))),
-        None if given == "-" => {
-            let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).map_err(failure::io("read", Path::new("stdin")))?;
-            Ok(bytes)
-        }
-        None => Ok(given.as_bytes().to_vec()),
     }
 }
 
@@ -194,14 +181,5 @@ mod tests {
         assert_eq!(capability_list("kv, log").expect("valid"), "kv,log");
         assert_eq!(capability_list("").expect("none"), "none");
         assert!(capability_list("kvv").expect_err("unknown").contains("kvv"));
-    }
-
-    #[test]
-    fn input_can_be_text_or_a_file() {
-        let file = tempfile::NamedTempFile::new().expect("file");
-        std::fs::write(file.path(), b"\x00\x01").expect("write");
-        assert_eq!(read_given("text").expect("text"), b"text");
-        assert_eq!(read_given(&format!("@{}", file.path().display())).expect("file"), b"\x00\x01");
-        assert_eq!(read_given("@/no/such/file").expect_err("missing").exit, failure::Exit::NotFound);
     }
 }

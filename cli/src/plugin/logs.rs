@@ -1,6 +1,5 @@
 //! `noetl plugin logs`: what a plugin logged, and with `-f` what it logs from now on.
 //!
-//! Following reads server-sent events: an event is the lines up to a blank one, its data the text after `data:`.
 //! A stream that ends (the server stopped) ends the command with a failure, so that a script notices.
 
 use clap::Args;
@@ -12,6 +11,7 @@ use serde_json::Value;
 use crate::args::Context;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::output::{Output, Paint, cell, printable, time_cell};
+use crate::sse::Events;
 
 #[derive(Debug, Args)]
 pub struct Logs {
@@ -58,7 +58,7 @@ impl Logs {
         let mut body = response.bytes_stream();
         while let Some(chunk) = body.next().await {
             for event in events.feed(&chunk.map_err(|error| client.broken(&error))?) {
-                show(&event, &context.output);
+                show(&event.data, &context.output);
             }
         }
         Err(Failure::new(Exit::Unreachable, "the server ended the stream of log lines").next("run the command again"))
@@ -94,48 +94,11 @@ fn text(line: &Value, paint: Paint) -> String {
     text
 }
 
-/// Cuts a byte stream into the data of its events.
-#[derive(Default)]
-struct Events {
-    pending: Vec<u8>,
-    data: Vec<String>,
-}
-
-impl Events {
-    fn feed(&mut self, chunk: &[u8]) -> Vec<String> {
-        let mut events = Vec::new();
-        self.pending.extend_from_slice(chunk);
-        while let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.pending.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line);
-            let line = line.trim_end_matches(['\n', '\r']);
-            if line.is_empty() {
-                if !self.data.is_empty() {
-                    events.push(std::mem::take(&mut self.data).join("\n"));
-                }
-            } else if let Some(data) = line.strip_prefix("data:") {
-                self.data.push(data.strip_prefix(' ').unwrap_or(data).to_owned());
-            }
-        }
-        events
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn events_are_cut_wherever_the_network_cuts_the_bytes() {
-        let stream = b": hello\n\nevent: log\nid: 1\ndata: {\"a\":1}\n\ndata: x\r\ndata: y\r\n\r\ndata: rest";
-        let whole = Events::default().feed(stream);
-        let mut events = Events::default();
-        let bytewise: Vec<_> = stream.iter().flat_map(|byte| events.feed(&[*byte])).collect();
-        assert_eq!(whole, ["{\"a\":1}", "x\ny"]);
-        assert_eq!(bytewise, whole);
-    }
 
     #[test]
     fn a_line_shows_its_fields_and_no_escapes() {

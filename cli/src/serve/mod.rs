@@ -5,7 +5,7 @@
 //! is ready to answer. SIGINT and SIGTERM let open requests finish.
 
 mod announce;
-mod embedded;
+pub mod embedded;
 pub mod options;
 
 use std::future::Future;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use noetl_dispatch::Kernel;
+use noetl_dispatch::{Kernel, Options};
 use noetl_registry::tokens::Admin;
 use noetl_store::folder::{DataFolder, FolderError};
 use tokio::net::TcpListener;
@@ -65,22 +65,14 @@ impl Serve {
 async fn serve(settings: &Settings, data: PathBuf, context: &Context) -> Outcome<Arc<Kernel>> {
     // Asked for first, so that a signal during the start is kept and stops the server as soon as it is up.
     let stop = stop_signal()?;
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let folder = DataFolder::open(&data).map_err(|error| match error {
-        FolderError::InUse { .. } => Failure::new(Exit::Conflict, error.to_string()),
-        FolderError::Io { .. } => {
-            Failure::failed(error.to_string()).next("name a folder this user can write with --data")
-        }
-    })?;
+    let folder = open_folder(&data)?;
     let listen = settings.text("server.listen");
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {listen}: {error}"))
             .next("choose another address with --listen; port 0 takes any free one")
     })?;
     let address = listener.local_addr().map_err(|error| Failure::failed(format!("find the address: {error}")))?;
-    let kernel = Kernel::start(options::kernel(settings), folder, embedded::all()?)
-        .await
-        .map_err(|error| Failure::failed(format!("cannot start on {}: {}", data.display(), chain(&error))))?;
+    let kernel = start_kernel(options::kernel(settings), folder).await?;
     ensure_admin(&kernel, &data, context).await?;
     if !address.ip().is_loopback() {
         context.output.warn(format_args!(
@@ -92,8 +84,29 @@ async fn serve(settings: &Settings, data: PathBuf, context: &Context) -> Outcome
     context.output.say(format_args!("listening on {url}"));
     let ended = noetl_http::serve(listener, kernel.clone(), options::http(settings), stop).await;
     drop(announcement);
+    // After the requests: whoever was answered has what the engine promised in the log.
+    kernel.engine().stop().await;
     ended.map_err(|error| Failure::failed(format!("the server ended: {error}")))?;
     Ok(kernel)
+}
+
+/// Takes the folder's lock.
+pub fn open_folder(data: &Path) -> Outcome<DataFolder> {
+    DataFolder::open(data).map_err(|error| match error {
+        FolderError::InUse { .. } => Failure::new(Exit::Conflict, error.to_string()),
+        FolderError::Io { .. } => {
+            Failure::failed(error.to_string()).next("name a folder this user can write with --data")
+        }
+    })
+}
+
+/// A kernel with the components of this binary.
+pub async fn start_kernel(options: Options, folder: DataFolder) -> Outcome<Arc<Kernel>> {
+    // Fails only when a provider is already installed, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let data = folder.path().display().to_string();
+    let started = Kernel::start(options, folder, embedded::all()?).await;
+    started.map_err(|error| Failure::failed(format!("cannot start on {data}: {}", chain(&error))))
 }
 
 /// The administrator's token, where commands on this machine look for it.
@@ -135,7 +148,7 @@ fn stop_signal() -> Outcome<impl Future<Output = ()> + Send + 'static> {
 }
 
 /// The server's own log, on stderr.
-fn start_log(settings: &Settings) -> Outcome {
+pub fn start_log(settings: &Settings) -> Outcome {
     let filter = EnvFilter::new(settings.text("log.level"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match settings.text("log.format") {

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use noetl_contract::{Capability, CapabilitySet, Limits};
 use noetl_dispatch::compile::CompileOptions;
+use noetl_dispatch::engine::EngineOptions;
 use noetl_dispatch::{FaultClass, Options, RollbackOptions};
 use noetl_http::HttpOptions;
 
 use crate::config::load::Settings;
+use crate::config::table::pools;
 
 /// The kernel with the defaults of this machine; the compiler process is this very program.
 pub fn base() -> Options {
@@ -51,6 +53,16 @@ pub fn kernel(settings: &Settings) -> Options {
         rollback: rollback(settings),
         log_lines: settings.number("logs.keep_lines") as usize,
         outbound: None,
+        engine: engine(settings),
+    }
+}
+
+fn engine(settings: &Settings) -> EngineOptions {
+    EngineOptions {
+        shards: settings.number("engine.shards") as usize,
+        pools: pools(settings.list("engine.pools")).expect("the table has checked the pools"),
+        lenient: settings.text("engine.failures") == "lenient",
+        environment: settings.list("engine.environment").to_vec(),
     }
 }
 
@@ -86,6 +98,7 @@ pub fn http(settings: &Settings) -> HttpOptions {
             "never" => Some(false),
             _ => None,
         },
+        internal_token: settings.secret("server.internal_token").map(str::to_owned),
         ..HttpOptions::default()
     }
 }
@@ -111,6 +124,19 @@ mod tests {
         assert_eq!(options.rollback.classes, [FaultClass::Trap]);
         assert!(options.denied.contains(Capability::Kv) && options.http_private_addresses);
         assert!(kernel(&settings("")).threads > 0, "0 means one for each processor");
+    }
+
+    #[test]
+    fn the_engine_gets_its_settings_and_the_defaults_are_its_own() {
+        let engine = |file: &str| kernel(&settings(file)).engine;
+        let given = engine(
+            "[engine]\nshards = 3\npools = [\"shared=1\", \"system=2\", \"big=3\"]\nfailures = \"lenient\"\n\
+             environment = [\"HOME\"]\n",
+        );
+        assert_eq!((given.shards, given.lenient, given.environment), (3, true, vec!["HOME".to_owned()]));
+        assert_eq!(given.pools, [("shared".to_owned(), 1), ("system".to_owned(), 2), ("big".to_owned(), 3)]);
+        let (default, own) = (engine(""), EngineOptions::default());
+        assert_eq!((default.shards, default.pools, default.lenient), (own.shards, own.pools, own.lenient));
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Kernel {
 
     /// Counts the fault, and takes the version back when it has failed its trial. The rollback is awaited:
     /// whoever is told of the last fault finds the old version serving.
-    async fn faulted(&self, tenant: &Tenant, entry: &Entry, fault: Fault) -> CallError {
+    pub(crate) async fn faulted(&self, tenant: &Tenant, entry: &Entry, fault: Fault) -> CallError {
         let (policy, whose) = (&entry.manifest.failure, subject(tenant, entry));
         let failed = self.health.faulted(&whose, fault.class, policy, &self.rollback, Instant::now());
         if let Some(trial) = failed {
@@ -177,7 +177,7 @@ impl Kernel {
         CallError::Fault { path: entry.path.clone(), version: entry.version.clone(), fault }
     }
 
-    async fn take_back(&self, trial: &Trial, class: FaultClass) {
+    pub(crate) async fn take_back(&self, trial: &Trial, class: FaultClass) {
         let Trial { path, channel, version, previous } = trial;
         let reason = format!(
             "{version} faulted {} times within its first {} calls, last with `{class}`",

@@ -23,6 +23,8 @@ pub enum StartError {
     Tokens(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error(transparent)]
     Host(#[from] noetl_host::StartError),
+    #[error("cannot open {what} of the engine")]
+    Engine { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 /// Why a push was refused. The catalog is as it was.

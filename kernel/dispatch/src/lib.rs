@@ -11,7 +11,7 @@
 //! 4. A version that keeps faulting is taken back or set aside, visibly ([`health`](self)).
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use noetl_contract::{CapabilitySet, Limits};
@@ -32,6 +32,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 pub mod calls;
+pub mod engine;
 mod error;
 mod health;
 mod logbook;
@@ -47,6 +48,7 @@ pub use noetl_host::caps::payload::Payload;
 pub use noetl_host::{Failure, FaultClass, caps::http_client, compile};
 pub use push::{Push, Pushed};
 
+use engine::{Engine, EngineOptions};
 use health::Health;
 use logbook::BookSink;
 
@@ -69,6 +71,7 @@ pub struct Options {
     pub log_lines: usize,
     /// Replaces the real way out; for a harness that answers requests itself.
     pub outbound: Option<Arc<dyn Outbound>>,
+    pub engine: EngineOptions,
 }
 
 impl Options {
@@ -103,6 +106,7 @@ impl Options {
             rollback: RollbackOptions::default(),
             log_lines: 10_000,
             outbound: None,
+            engine: EngineOptions::default(),
         }
     }
 }
@@ -132,6 +136,8 @@ pub struct Kernel {
     /// Makes call ids differ between starts and between calls.
     boot: u64,
     calls: AtomicU64,
+    /// Set once, right after the kernel it needs is there.
+    engine: OnceLock<Engine>,
     folder: DataFolder,
 }
 
@@ -176,15 +182,22 @@ impl Kernel {
             warm: AtomicBool::new(false),
             boot: boot_number(),
             calls: AtomicU64::new(0),
+            engine: OnceLock::new(),
             folder,
         });
         kernel.resume_trials();
+        let engine = Engine::open(&kernel, &options.engine)?;
+        kernel.engine.get_or_init(|| engine);
         tokio::spawn(switch::follow_catalog(Arc::downgrade(&kernel)));
         Ok(kernel)
     }
 
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    pub fn engine(&self) -> &Engine {
+        self.engine.get().expect("it is set before anybody is given the kernel")
     }
 
     pub fn tokens(&self) -> &Arc<Tokens> {

@@ -255,6 +255,9 @@ pub(crate) async fn follow_catalog(kernel: Weak<Kernel>) {
         let Some(kernel) = kernel.upgrade() else { return };
         revision.mark_unchanged();
         kernel.settle().await;
+        if let Some(engine) = kernel.engine.get() {
+            engine.refresh().await;
+        }
         kernel.warm.store(true, Ordering::Release);
         drop(kernel);
         if revision.changed().await.is_err() {

@@ -172,6 +172,11 @@ async fn instantiate_and_call(
                 )?;
             Ok(Answer::Tool(call.call_async(store, (request,)).await?.0))
         }
+        (world, _) => Err(Fault::new(
+            FaultClass::Trap,
+            format!("{} is of the world `{world}`, which only the engine calls", module.spec.path),
+        )
+        .into()),
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use lru::LruCache;
 use noetl_contract::manifest::InstancePolicy;
-use noetl_contract::{CapabilitySet, Digest, Limits, Ring};
+use noetl_contract::{CapabilitySet, Digest, Limits, PluginPath, Ring, Tenant, Version};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::sync::{OnceCell, oneshot};
@@ -40,6 +40,8 @@ mod meter;
 mod metrics;
 mod module;
 mod resident;
+pub mod services;
+mod shards;
 mod state;
 mod wasi;
 
@@ -47,13 +49,14 @@ pub use call::{Effects, Failure, Finished, Input, Output, Usage};
 pub use error::{Denied, Fault, FaultClass, PrepareError, StartError};
 pub use metrics::HostMetrics;
 pub use module::{Module, Spec};
+pub use resident::Residents;
 pub use state::Identity;
 
 use budget::Budget;
 use caps::Drivers;
 use compile::{CompileOptions, Compiler};
 use engine::Engines;
-use resident::{Job, Shards};
+use shards::{Job, Shards};
 
 /// How the host is set up.
 #[derive(Debug, Clone)]
@@ -116,7 +119,7 @@ impl Host {
             .map_err(|error| StartError { doing: "start the guest threads", reason: error.to_string() })?;
         Ok(Self {
             budget: Budget::new(options.memory_budget, options.system_reserve, options.max_instances.max(1)),
-            shards: Shards::start(options.shards, &engines, &drivers)?,
+            shards: Shards::start(options.shards, || residents(&engines, &drivers, options.denied))?,
             modules: Mutex::new(LruCache::new(NonZeroUsize::new(options.max_modules).unwrap_or(NonZeroUsize::MIN))),
             metrics: HostMetrics::register(registry),
             guests: Some(guests),
@@ -189,6 +192,11 @@ impl Host {
         self.guests.as_ref().map(tokio::runtime::Runtime::handle)
     }
 
+    /// Resident instances for a thread of the caller's own.
+    pub fn residents(&self) -> Residents {
+        residents(&self.engines, &self.drivers, self.options.denied)
+    }
+
     /// Digests of all modules in the table.
     pub fn loaded(&self) -> Vec<Digest> {
         self.modules.lock().iter().map(|(digest, _)| *digest).collect()
@@ -234,6 +242,18 @@ impl Host {
             Err(error) => Err(Fault::new(FaultClass::Trap, format!("the host failed while it ran the call: {error}"))),
         }
     }
+}
+
+fn residents(engines: &Arc<Engines>, drivers: &Arc<Drivers>, denied: CapabilitySet) -> Residents {
+    let kernel = Identity {
+        tenant: Tenant::main(),
+        path: PluginPath::new("system/kernel").expect("a path of ours"),
+        version: Version::new(0, 0, 0),
+        call: "kernel".to_owned(),
+        idempotency_key: "kernel".to_owned(),
+        attempt: 1,
+    };
+    Residents::new(engines.clone(), drivers.clone(), denied, Arc::new(kernel))
 }
 
 fn shard_key(text: &str) -> u64 {

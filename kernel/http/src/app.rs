@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::http::HeaderMap;
 use noetl_contract::PluginPath;
 use noetl_dispatch::Kernel;
+use noetl_dispatch::engine::{Engine, ExecutionId};
+use noetl_registry::playbooks::PlaybookPath;
 use tokio::sync::watch;
 
 use crate::auth::Caller;
@@ -40,6 +42,8 @@ pub struct Cx {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Args {
     pub plugin: Option<PluginPath>,
+    pub playbook: Option<PlaybookPath>,
+    pub execution: Option<ExecutionId>,
     /// The id of a token or the code of an error.
     pub name: String,
 }
@@ -49,12 +53,24 @@ impl Cx {
         &self.app.kernel
     }
 
+    pub fn engine(&self) -> &Engine {
+        self.app.kernel.engine()
+    }
+
     pub fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(Problem::unauthenticated)
     }
 
     pub fn plugin(&self) -> Result<&PluginPath, Problem> {
         self.args.plugin.as_ref().ok_or_else(|| Problem::internal("the route has no plugin path"))
+    }
+
+    pub fn playbook(&self) -> Result<&PlaybookPath, Problem> {
+        self.args.playbook.as_ref().ok_or_else(|| Problem::internal("the route has no path of a playbook"))
+    }
+
+    pub fn execution(&self) -> Result<ExecutionId, Problem> {
+        self.args.execution.ok_or_else(|| Problem::internal("the route has no id of an execution"))
     }
 }
 

@@ -7,11 +7,15 @@
 //!   not change them. Another tenant's path is 403 whether it exists or not.
 //! - Changes need the privilege `user`; to bind a service, `tenant`. A token with `pure` reads and calls.
 //! - A tenant acts for itself alone: another name in `tenant` is 403.
+//! - Playbooks and executions are a tenant's own. Another tenant's are 404, like those that do not exist: their
+//!   ids and paths do not tell whose they are. Starting and changing them needs the privilege `user`.
+//! - The internal routes are for services: with the operator's service token, or with an administrator's of the
+//!   privilege `system`.
 //!
 //! The check happens in one place, before the handler, by the [`Access`] of the route's row.
 
 use axum::http::{HeaderMap, header};
-use noetl_contract::{PluginPath, Ring, Tenant};
+use noetl_contract::{Digest, PluginPath, Ring, Tenant};
 use noetl_registry::Actor;
 use noetl_registry::tokens::{TokenInfo, Tokens};
 
@@ -33,8 +37,14 @@ pub enum Access {
     Change,
     /// A token that may see the path and set something for its own tenant.
     OwnTenant,
-    /// A token that may change something; which path it is, is known once the body was read.
-    Push,
+    /// A token that may change something; what it is, is known once the body was read.
+    Write,
+    /// A token that may see the execution.
+    Watch,
+    /// A token that may change the execution.
+    Steer,
+    /// A service's token.
+    Service,
 }
 
 /// A verified token.
@@ -71,9 +81,11 @@ impl Caller {
     /// The check of a route's row.
     pub fn check(&self, access: Access, plugin: Option<&PluginPath>) -> Result<(), Problem> {
         match (access, plugin) {
-            (Access::Open | Access::Token, _) => Ok(()),
+            // Whose an execution is, only the engine knows: `executions::check_owner` follows.
+            (Access::Open | Access::Token | Access::Watch, _) => Ok(()),
             (Access::Scrape, _) => self.needs_admin("reading the metrics of all tenants"),
-            (Access::Push, _) => self.needs_privilege(Ring::User),
+            (Access::Write | Access::Steer, _) => self.needs_privilege(Ring::User),
+            (Access::Service, _) => self.needs_service(),
             (Access::See, Some(path)) => self.may_see(path),
             (Access::Change, Some(path)) => self.may_change(path).and_then(|()| self.needs_privilege(Ring::User)),
             (Access::OwnTenant, Some(path)) => self.may_see(path).and_then(|()| self.needs_privilege(Ring::User)),
@@ -112,6 +124,13 @@ impl Caller {
         Err(self.forbidden_tenant(format!("{what} needs an administrator's token")))
     }
 
+    fn needs_service(&self) -> Result<(), Problem> {
+        if self.is_admin() && self.token.privilege == Ring::System {
+            return Ok(());
+        }
+        Err(wrong_service_token())
+    }
+
     pub fn needs_privilege(&self, needed: Ring) -> Result<(), Problem> {
         if self.token.privilege >= needed {
             return Ok(());
@@ -133,6 +152,22 @@ impl Caller {
         }
     }
 
+    /// The tenant whose playbooks and executions a request is about. An administrator who names none means the
+    /// tenant of a server nobody has divided.
+    pub fn works_for(&self, asked: Option<Tenant>) -> Result<Tenant, Problem> {
+        Ok(self.acts_for(asked)?.unwrap_or_else(Tenant::main))
+    }
+
+    /// Who changes a playbook. What is everybody's needs the privilege `system`, so without it an administrator
+    /// acts as if he were the tenant's.
+    pub fn actor_for(&self, tenant: &Tenant) -> Actor {
+        let mut actor = self.actor();
+        if self.token.privilege < Ring::System {
+            actor.tenant.get_or_insert_with(|| tenant.clone());
+        }
+        actor
+    }
+
     fn foreign(&self, path: &PluginPath) -> Problem {
         let owner = path.first();
         self.forbidden_tenant(format!(
@@ -144,6 +179,28 @@ impl Caller {
         let own = self.tenant().map(Tenant::as_str);
         Problem::forbidden("forbidden_tenant", detail).with("token_tenant", own)
     }
+}
+
+/// Whether the request carries the operator's service token. Hashes are compared: how long that takes says nothing
+/// about the token.
+pub fn is_service(headers: &HeaderMap, expected: &str) -> bool {
+    bearer(headers).is_some_and(|given| Digest::of(given.as_bytes()) == Digest::of(expected.as_bytes()))
+}
+
+/// A service route is asked for with a token that is none: what to say depends on whether there could be one.
+pub fn refused_service(configured: bool) -> Problem {
+    if configured {
+        return wrong_service_token();
+    }
+    let detail = "no service token is set on this server: set `server.internal_token` (NOETL_INTERNAL_API_TOKEN), or use \
+                  an administrator's token with the privilege `system`";
+    Problem::of(503, "internal_api_off", detail)
+}
+
+fn wrong_service_token() -> Problem {
+    let detail = "this is for services: send the operator's service token, or an administrator's token with the \
+                  privilege `system`";
+    Problem::forbidden("not_a_service", detail)
 }
 
 /// The token of `Authorization: Bearer <token>`; the scheme's case does not matter.
@@ -210,7 +267,9 @@ mod tests {
             (Access::OwnTenant, &system, "allowed"),
             (Access::OwnTenant, &foreign, "forbidden_tenant"),
             (Access::Scrape, &own, "forbidden_tenant"),
-            (Access::Push, &own, "allowed"),
+            (Access::Write, &own, "allowed"),
+            (Access::Steer, &own, "allowed"),
+            (Access::Service, &own, "not_a_service"),
         ] {
             assert_eq!(code(tenant.check(access, Some(target))), wanted, "{access:?} {target}");
             assert_eq!(code(admin.check(access, Some(target))), "allowed", "{access:?} {target}");
@@ -222,7 +281,8 @@ mod tests {
         let pure = caller(Some("acme"), Ring::Pure);
         let own = path("acme/a");
         assert_eq!(code(pure.check(Access::See, Some(&own))), "allowed");
-        for access in [Access::Change, Access::OwnTenant, Access::Push] {
+        assert_eq!(code(pure.check(Access::Watch, None)), "allowed");
+        for access in [Access::Change, Access::OwnTenant, Access::Write, Access::Steer] {
             assert_eq!(code(pure.check(access, Some(&own))), "forbidden_privilege", "{access:?}");
         }
     }
@@ -243,5 +303,29 @@ mod tests {
         assert_eq!(tenant.acts_for(Some(acme())).expect("own"), Some(acme()));
         assert_eq!(tenant.acts_for(Some(other())).expect_err("foreign").code(), "forbidden_tenant");
         assert_eq!(caller(None, Ring::System).acts_for(Some(other())).expect("admin"), Some(other()));
+    }
+
+    #[test]
+    fn only_the_operators_token_or_a_system_administrators_is_a_services() {
+        let with = |token: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, format!("Bearer {token}").parse().expect("valid"));
+            headers
+        };
+        assert!(is_service(&with("secret"), "secret"));
+        assert!(!is_service(&with("secre"), "secret") && !is_service(&HeaderMap::new(), ""));
+        assert_eq!(refused_service(true).code(), "not_a_service");
+        assert_eq!(refused_service(false).code(), "internal_api_off");
+        assert_eq!(code(caller(None, Ring::Tenant).check(Access::Service, None)), "not_a_service");
+        assert_eq!(code(caller(None, Ring::System).check(Access::Service, None)), "allowed");
+    }
+
+    #[test]
+    fn an_administrator_changes_what_is_everybodys_only_with_the_highest_privilege() {
+        let acme = Tenant::new("acme").expect("valid");
+        assert_eq!(caller(None, Ring::System).actor_for(&acme).tenant, None);
+        assert_eq!(caller(None, Ring::User).actor_for(&acme).tenant, Some(acme.clone()));
+        assert_eq!(caller(Some("other"), Ring::User).actor_for(&acme).tenant, Tenant::new("other").ok());
+        assert_eq!(caller(None, Ring::System).works_for(None).expect("an administrator"), Tenant::main());
     }
 }

@@ -11,8 +11,9 @@ use futures::FutureExt;
 use tracing::{Instrument, Span, field};
 
 use crate::app::{App, Cx};
-use crate::auth::{Access, Caller};
+use crate::auth::{self, Access, Caller};
 use crate::body::Incoming;
+use crate::executions;
 use crate::problem::Problem;
 use crate::routes::{self, Found, UNMATCHED};
 
@@ -56,17 +57,36 @@ async fn answer(app: Arc<App>, request: Request<Body>, found: Found, span: &Span
     let (parts, body) = request.into_parts();
     // From here on a refusal throws away what the client still sends.
     let body = Incoming::new(body);
-    let open = route.access == Access::Open || (route.access == Access::Scrape && app.metrics_open);
-    let caller = if open { None } else { Some(Caller::authenticate(&parts.headers, app.kernel.tokens())?) };
+    let caller = authenticate(&app, route.access, &parts.headers)?;
     if let Some(tenant) = caller.as_ref().and_then(Caller::tenant) {
         span.record("tenant", tenant.as_str());
     }
     let args = args.check()?;
     if let Some(caller) = &caller {
         caller.check(route.access, args.plugin.as_ref())?;
+        if let (Access::Watch | Access::Steer, Some(execution)) = (route.access, args.execution) {
+            executions::check_owner(&app.kernel, caller, execution).await?;
+        }
     }
     let query = parts.uri.query().unwrap_or_default().to_owned();
     (route.handler)(Cx { app, caller, args, query, headers: parts.headers, body }).await
+}
+
+/// Who asks; none where nobody has to say, and for a service, which is nobody in particular.
+fn authenticate(app: &App, access: Access, headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
+    let caller = || Caller::authenticate(headers, app.kernel.tokens());
+    match access {
+        Access::Open => Ok(None),
+        Access::Scrape if app.metrics_open => Ok(None),
+        Access::Service => {
+            let expected = app.options.internal_token.as_deref();
+            if expected.is_some_and(|expected| auth::is_service(headers, expected)) {
+                return Ok(None);
+            }
+            caller().map(Some).map_err(|_| auth::refused_service(expected.is_some()))
+        }
+        _ => caller().map(Some),
+    }
 }
 
 fn method_not_allowed(method: &Method, allowed: &[&Method]) -> Problem {

@@ -6,6 +6,7 @@
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use noetl_contract::CapabilitySet;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::app::Cx;
@@ -31,13 +32,37 @@ pub fn query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
 
 /// The JSON object of a change. An empty body is an empty object.
 pub async fn document<T: DeserializeOwned>(cx: &mut Cx) -> Result<T, Problem> {
-    let body = cx.body.take();
-    let bound = Bound { bytes: MAX_DOCUMENT_BYTES, code: "body_too_large", key: None };
-    let bytes = BodyReader::new(&cx.headers, body, bound, &cx.app.options)?.collect().await?;
+    document_within(cx, MAX_DOCUMENT_BYTES).await
+}
+
+/// The same for documents that carry data.
+pub async fn document_within<T: DeserializeOwned>(cx: &mut Cx, bytes: u64) -> Result<T, Problem> {
+    let bytes = body_within(cx, bytes).await?;
     parse_document(&cx.headers, &bytes)
 }
 
-fn parse_document<T: DeserializeOwned>(headers: &HeaderMap, bytes: &Bytes) -> Result<T, Problem> {
+/// The body as it is.
+pub async fn body_within(cx: &mut Cx, bytes: u64) -> Result<Bytes, Problem> {
+    let bound = Bound { bytes, code: "body_too_large", key: None };
+    BodyReader::new(&cx.headers, cx.body.take(), bound, &cx.app.options)?.collect().await
+}
+
+/// A part of a document that was read as plain JSON.
+pub fn part<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| named("invalid_body", "field", &error))
+}
+
+/// How many of a list to answer with.
+pub fn limit(asked: Option<u32>, usual: u32, most: u32) -> Result<usize, Problem> {
+    let limit = asked.unwrap_or(usual);
+    if !(1..=most).contains(&limit) {
+        let detail = format!("parameter `limit`: from 1 to {most}");
+        return Err(Problem::invalid_field("invalid_parameter", "limit", detail));
+    }
+    Ok(limit as usize)
+}
+
+pub fn parse_document<T: DeserializeOwned>(headers: &HeaderMap, bytes: &Bytes) -> Result<T, Problem> {
     let media_type = headers.get(axum::http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if media_type.is_some_and(|given| !given.starts_with("application/json") && !bytes.is_empty()) {
         return Err(Problem::invalid_field("invalid_body", "content-type", "the body must be `application/json`"));
@@ -63,6 +88,11 @@ fn named<E: std::fmt::Display>(code: &'static str, what: &str, error: &serde_pat
     }
     Problem::invalid_field(code, &field, format!("{what} `{field}`: {message}"))
 }
+
+/// For routes without parameters: any is a mistake.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
 
 /// `a,b` into a set.
 pub fn capabilities(field: &str, list: &str) -> Result<CapabilitySet, Problem> {
@@ -132,7 +162,6 @@ impl<'de> serde::Deserializer<'de> for Text<'_> {
 #[cfg(test)]
 mod tests {
     use noetl_contract::{Ring, Tenant, Version};
-    use serde::Deserialize;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! A request goes through five steps, each in a file of its own: [`server`] accepts it, [`envelope`] gives it
 //! an id, a span and a place in the metrics, [`routes`] finds its row in the one table of routes, [`auth`]
 //! decides whether the caller may do what the row says, and a handler talks to the kernel. Handlers only
-//! translate; what a plugin, a channel or a token is, is decided below this crate.
+//! translate; what a plugin, a playbook, an execution or a token is, is decided below this crate.
 //!
 //! Invariants:
 //! 1. Every route is a row of [`routes::ROUTES`], and a row names the access it needs. A handler is never
@@ -18,18 +18,27 @@
 mod app;
 mod auth;
 mod body;
+mod catalog;
+mod engine;
 mod envelope;
+mod execute;
+mod executions;
 mod help;
 mod input;
+mod internal;
 mod metrics;
 mod openapi;
 mod ops;
 mod options;
+mod outcome;
 mod plugins;
 mod problem;
+mod replay;
+mod reports;
 mod routes;
 mod server;
 mod tokens;
+mod values;
 
 pub use openapi::document as openapi_document;
 pub use options::HttpOptions;

@@ -17,10 +17,12 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use crate::app::Cx;
 use crate::auth::Access;
+use crate::catalog::{change as playbooks, read as catalog, register};
+use crate::executions::{events, read as executions, steer};
 use crate::plugins::{call, change, fetch, list, logs, overrides, push};
 use crate::problem::{self, Problem};
 use crate::routes::{ROUTES, Route};
-use crate::{ops, tokens};
+use crate::{execute, internal, ops, replay, reports, tokens};
 
 /// An error (RFC 9457). Some codes have more members than these.
 #[derive(ToSchema)]
@@ -39,12 +41,17 @@ struct ProblemDocument {
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "noetl", description = "Plugins of a noetl server: push, call, move, watch. See `/errors` for the codes of problems."),
+    info(title = "noetl", description = "Plugins and playbooks of a noetl server: push, call, execute, watch. See `/errors` for the codes of problems."),
     paths(
         ops::health, ops::ready, ops::metrics, ops::error_index, ops::error_page, serve,
         tokens::whoami, tokens::list, tokens::create, tokens::revoke,
         list::list, push::push, list::show, change::delete, fetch::fetch, list::history, logs::logs, call::call,
         change::channel, change::rollback, change::release, overrides::pin, overrides::bind,
+        catalog::list, register::register, register::validate, catalog::show, playbooks::remove, catalog::versions,
+        playbooks::restore, execute::execute, execute::batch, executions::list, executions::show, steer::delete,
+        executions::status, executions::commands, events::events, executions::why, steer::cancel, steer::resume,
+        steer::retry, replay::state, reports::report, reports::batch, internal::claim, internal::mark_published,
+        internal::mark_failed, internal::pending_count, internal::project,
     ),
     components(schemas(ProblemDocument)),
     modifiers(&Common),
@@ -73,8 +80,11 @@ struct Common;
 
 impl Modify for Common {
     fn modify(&self, api: &mut utoipa::openapi::OpenApi) {
-        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        api.components.get_or_insert_default().add_security_scheme("token", scheme);
+        let components = api.components.get_or_insert_default();
+        for name in ["token", "service"] {
+            let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+            components.add_security_scheme(name, scheme);
+        }
         for route in ROUTES {
             if let Some(operation) = operation(api, route) {
                 secure(operation, route.access);
@@ -95,10 +105,11 @@ fn operation<'a>(api: &'a mut utoipa::openapi::OpenApi, route: &Route) -> Option
 }
 
 fn secure(operation: &mut Operation, access: Access) {
-    let token = SecurityRequirement::new("token", Vec::<String>::new());
+    let needs = |scheme: &str| SecurityRequirement::new(scheme, Vec::<String>::new());
     operation.security = Some(match access {
         Access::Open => Vec::new(),
-        _ => vec![token],
+        Access::Service => vec![needs("service"), needs("token")],
+        _ => vec![needs("token")],
     });
     operation.extensions =
         Some([("x-noetl-access", json!(format!("{access:?}").to_lowercase()))].into_iter().collect());
@@ -106,8 +117,12 @@ fn secure(operation: &mut Operation, access: Access) {
 
 fn add_problems(operation: &mut Operation, route: &Route) {
     let mut statuses = vec![("500", "our own mistake")];
-    if route.access != Access::Open {
+    if route.access == Access::Service {
+        statuses.push(("503", "no service token is set on this server, or the service cannot be used"));
+    } else if route.access != Access::Open {
         statuses.push(("401", "the token is missing, unknown or expired"));
+    }
+    if route.access != Access::Open {
         statuses.push(("403", "the token does not reach this far"));
         statuses.push(("400", "a parameter or field is wrong; `field` names it"));
     }

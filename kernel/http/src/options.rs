@@ -2,7 +2,7 @@
 //! file that moves it, where there is one.
 
 /// See each field; [`HttpOptions::default`] suits one machine.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HttpOptions {
     /// Largest component that can be pushed.
     pub max_component_bytes: u64,
@@ -18,10 +18,12 @@ pub struct HttpOptions {
     pub max_connections: usize,
     /// Time that open requests get to finish on shutdown.
     pub drain_secs: u64,
-    /// Time between signs of life on a stream of log lines.
+    /// Time between signs of life on a stream.
     pub heartbeat_secs: u64,
     /// Whether `/metrics` is served without a token. `None`: only if the server listens on loopback.
     pub metrics_open: Option<bool>,
+    /// What services send to reach `/api/internal`. `None`: only an administrator's token does.
+    pub internal_token: Option<String>,
 }
 
 impl Default for HttpOptions {
@@ -36,6 +38,7 @@ impl Default for HttpOptions {
             drain_secs: 10,
             heartbeat_secs: 15,
             metrics_open: None,
+            internal_token: None,
         }
     }
 }

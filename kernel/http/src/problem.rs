@@ -18,13 +18,14 @@ pub struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    extras: Map<String, Value>,
+    /// Boxed, because a problem is the other side of every result here and should be small.
+    extras: Box<Map<String, Value>>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), extras: Map::new(), headers: Vec::new() }
+        Self { status, code, detail: detail.into(), extras: Box::default(), headers: Vec::new() }
     }
 
     /// For errors of other crates, which know their status as a number.
@@ -81,7 +82,7 @@ impl Problem {
 
     /// The document, with the id under which the server's log knows the request.
     pub fn document(&self, request_id: &str) -> Value {
-        let mut extras = Value::Object(self.extras.clone());
+        let mut extras = Value::Object((*self.extras).clone());
         noetl_scrub::scrub_json(&mut extras);
         let mut document = json!({
             "type": format!("/errors/{}", self.code),
@@ -95,6 +96,15 @@ impl Problem {
             for (name, value) in extras {
                 document.entry(name).or_insert(value);
             }
+        }
+        document
+    }
+
+    /// The document as a part of another answer, which has the id of the request already.
+    pub fn as_part(&self) -> Value {
+        let mut document = self.document("");
+        if let Value::Object(members) = &mut document {
+            members.retain(|name, _| name != "request_id");
         }
         document
     }

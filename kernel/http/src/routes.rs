@@ -1,20 +1,27 @@
 //! The one table of routes.
 //!
-//! Plugin paths contain slashes and end in an optional verb (`acme/orders/enrich:call`), which a router of
-//! path segments cannot match; half of the routes would have to be split by hand behind a wildcard. So all
+//! Paths of plugins and playbooks contain slashes and end in an optional verb (`acme/orders/enrich:call`), which a
+//! router of path segments cannot match; half of the routes would have to be split by hand behind a wildcard. So all
 //! of them are rows here, and four things read the same row: which handler runs, what access is checked before,
 //! the label in metrics and traces, and the test that compares the table with the API description.
+//!
+//! A path that is a row word by word goes before one that fits a `{...}`, for the methods it has: the playbook
+//! `register` can be read although `POST /api/catalog/register` is something else.
 
 use axum::http::Method;
 use axum::response::Response;
 use futures::future::BoxFuture;
 use noetl_contract::PluginPath;
+use noetl_dispatch::engine::ExecutionId;
+use noetl_registry::playbooks::PlaybookPath;
 
 use crate::app::{Args, Cx};
 use crate::auth::Access;
+use crate::catalog::{change as playbooks, read as catalog, register};
+use crate::executions::{events, read as executions, steer};
 use crate::plugins::{call, change, fetch, list, logs, overrides, push};
 use crate::problem::Problem;
-use crate::{openapi, ops, tokens};
+use crate::{execute, internal, openapi, ops, replay, reports, tokens};
 
 pub struct Route {
     pub method: Method,
@@ -46,7 +53,7 @@ pub static ROUTES: &[Route] = routes! {
     POST   "/api/tokens"                    Token     tokens::create;
     DELETE "/api/tokens/{id}"               Token     tokens::revoke;
     GET    "/api/plugins"                   Token     list::list;
-    POST   "/api/plugins"                   Push      push::push;
+    POST   "/api/plugins"                   Write     push::push;
     GET    "/api/plugins/{path}"            See       list::show;
     DELETE "/api/plugins/{path}"            Change    change::delete;
     GET    "/api/plugins/{path}:fetch"      See       fetch::fetch;
@@ -58,6 +65,33 @@ pub static ROUTES: &[Route] = routes! {
     POST   "/api/plugins/{path}:release"    Change    change::release;
     POST   "/api/plugins/{path}:pin"        OwnTenant overrides::pin;
     POST   "/api/plugins/{path}:bind"       OwnTenant overrides::bind;
+    GET    "/api/catalog"                   Token     catalog::list;
+    POST   "/api/catalog/register"          Write     register::register;
+    POST   "/api/catalog/validate"          Token     register::validate;
+    GET    "/api/catalog/{path}"            Token     catalog::show;
+    DELETE "/api/catalog/{path}"            Write     playbooks::remove;
+    GET    "/api/catalog/{path}:versions"   Token     catalog::versions;
+    POST   "/api/catalog/{path}:restore"    Write     playbooks::restore;
+    POST   "/api/execute"                   Write     execute::execute;
+    POST   "/api/execute/batch"             Write     execute::batch;
+    GET    "/api/executions"                Token     executions::list;
+    GET    "/api/executions/{id}"           Watch     executions::show;
+    DELETE "/api/executions/{id}"           Steer     steer::delete;
+    GET    "/api/executions/{id}/status"    Watch     executions::status;
+    GET    "/api/executions/{id}/commands"  Watch     executions::commands;
+    GET    "/api/executions/{id}/events"    Watch     events::events;
+    GET    "/api/executions/{id}/why"       Watch     executions::why;
+    POST   "/api/executions/{id}/cancel"    Steer     steer::cancel;
+    POST   "/api/executions/{id}/resume"    Steer     steer::resume;
+    POST   "/api/executions/{id}/retry"     Steer     steer::retry;
+    GET    "/api/replay/state"              Token     replay::state;
+    POST   "/api/events"                    Write     reports::report;
+    POST   "/api/events/batch"              Write     reports::batch;
+    POST   "/api/internal/outbox/claim"          Service internal::claim;
+    POST   "/api/internal/outbox/mark-published" Service internal::mark_published;
+    POST   "/api/internal/outbox/mark-failed"    Service internal::mark_failed;
+    GET    "/api/internal/outbox/pending-count"  Service internal::pending_count;
+    POST   "/api/internal/events/project"        Service internal::project;
 };
 
 /// The label of requests that have no row.
@@ -75,6 +109,8 @@ pub enum Found {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RawArgs {
     plugin: Option<String>,
+    playbook: Option<String>,
+    execution: Option<String>,
     name: String,
 }
 
@@ -82,38 +118,59 @@ impl RawArgs {
     pub fn check(self) -> Result<Args, Problem> {
         let plugin = self.plugin.map(PluginPath::new).transpose();
         let plugin = plugin.map_err(|error| Problem::invalid_field("invalid_path", "path", error.to_string()))?;
-        Ok(Args { plugin, name: self.name })
+        let playbook = self.playbook.map(PlaybookPath::new).transpose();
+        let playbook = playbook.map_err(|error| Problem::invalid_field("invalid_path", "path", error.to_string()))?;
+        let execution = self.execution.map(|id| id.parse::<ExecutionId>()).transpose();
+        let execution = execution.map_err(|error| Problem::invalid_field("invalid_path", "id", error.to_string()))?;
+        Ok(Args { plugin, playbook, execution, name: self.name })
     }
 }
 
 /// The row of a request. `HEAD` is `GET` without its body, which the connection leaves out.
 pub fn find(method: &Method, path: &str) -> Found {
-    let (template, args) = template_of(&decode(path));
-    let rows = || ROUTES.iter().filter(|route| route.template == template);
+    let path = decode(path);
     let method = if method == Method::HEAD { &Method::GET } else { method };
-    if let Some(route) = rows().find(|route| route.method == method) {
-        return Found::Row(route, args);
+    let mut others = Vec::new();
+    // A client that sends a brace means no placeholder of ours.
+    let literal = (!path.contains('{')).then(|| (path.clone(), RawArgs::default()));
+    for (template, args) in [literal, template_of(&path)].into_iter().flatten() {
+        for route in ROUTES.iter().filter(|route| route.template == template) {
+            if route.method == method {
+                return Found::Row(route, args);
+            }
+            others.push(&route.method);
+        }
     }
-    let others: Vec<_> = rows().map(|route| &route.method).collect();
     if others.is_empty() { Found::Nothing } else { Found::OtherMethods(others) }
 }
 
-fn template_of(path: &str) -> (String, RawArgs) {
-    let named = |name: &str| RawArgs { plugin: None, name: name.to_owned() };
+/// The template with a `{...}` that a path fits, and what stands there.
+fn template_of(path: &str) -> Option<(String, RawArgs)> {
     if let Some(rest) = path.strip_prefix("/api/plugins/") {
-        let (plugin, verb) = rest.split_once(':').map_or((rest, None), |(plugin, verb)| (plugin, Some(verb)));
-        let verb = verb.map(|verb| format!(":{verb}")).unwrap_or_default();
-        return (
-            format!("/api/plugins/{{path}}{verb}"),
-            RawArgs { plugin: Some(plugin.to_owned()), name: String::new() },
-        );
+        let (plugin, verb) = verb(rest);
+        let args = RawArgs { plugin: Some(plugin.to_owned()), ..RawArgs::default() };
+        return Some((format!("/api/plugins/{{path}}{verb}"), args));
     }
-    for (prefix, template) in [("/api/tokens/", "/api/tokens/{id}"), ("/errors/", "/errors/{code}")] {
-        if let Some(name) = path.strip_prefix(prefix) {
-            return (template.to_owned(), named(name));
-        }
+    if let Some(rest) = path.strip_prefix("/api/catalog/") {
+        let (playbook, verb) = verb(rest);
+        let args = RawArgs { playbook: Some(playbook.to_owned()), ..RawArgs::default() };
+        return Some((format!("/api/catalog/{{path}}{verb}"), args));
     }
-    (path.to_owned(), RawArgs::default())
+    if let Some(rest) = path.strip_prefix("/api/executions/") {
+        let (id, part) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let args = RawArgs { execution: Some(id.to_owned()), ..RawArgs::default() };
+        return Some((format!("/api/executions/{{id}}{part}"), args));
+    }
+    let named = [("/api/tokens/", "/api/tokens/{id}"), ("/errors/", "/errors/{code}")];
+    named.into_iter().find_map(|(prefix, template)| {
+        let name = path.strip_prefix(prefix)?.to_owned();
+        Some((template.to_owned(), RawArgs { name, ..RawArgs::default() }))
+    })
+}
+
+/// A path and its verb, with the colon.
+fn verb(rest: &str) -> (&str, &str) {
+    rest.find(':').map_or((rest, ""), |at| rest.split_at(at))
 }
 
 /// Some clients write the colon as `%3A` and the slash as `%2F`.
@@ -159,6 +216,29 @@ mod tests {
     }
 
     #[test]
+    fn playbooks_and_executions_are_found_by_what_their_paths_name() {
+        let (template, args) = row(Method::GET, "/api/catalog/tests/Hello_world.v2:versions").expect("a route");
+        assert_eq!(template, "/api/catalog/{path}:versions");
+        assert_eq!(args.playbook, PlaybookPath::new("tests/Hello_world.v2").ok());
+        let (template, args) = row(Method::POST, "/api/executions/17/cancel").expect("a route");
+        assert_eq!((template, args.execution), ("/api/executions/{id}/cancel", Some(ExecutionId(17))));
+        assert_eq!(row(Method::GET, "/api/executions/17").expect("a route").0, "/api/executions/{id}");
+        assert!(matches!(find(&Method::GET, "/api/executions/17/cancel/x"), Found::Nothing));
+    }
+
+    #[test]
+    fn a_playbook_may_be_named_like_a_route() {
+        assert_eq!(row(Method::POST, "/api/catalog/register").expect("a route").0, "/api/catalog/register");
+        let (template, args) = row(Method::GET, "/api/catalog/register").expect("a route");
+        assert_eq!(template, "/api/catalog/{path}");
+        assert_eq!(args.playbook, PlaybookPath::new("register").ok());
+        let put = find(&Method::PUT, "/api/catalog/register");
+        assert!(
+            matches!(put, Found::OtherMethods(methods) if methods == [&Method::POST, &Method::GET, &Method::DELETE])
+        );
+    }
+
+    #[test]
     fn a_wrong_method_is_told_from_an_unknown_path() {
         assert!(matches!(find(&Method::PUT, "/health"), Found::OtherMethods(methods) if methods == [&Method::GET]));
         assert!(matches!(find(&Method::GET, "/api/plugins/acme/a:call"), Found::OtherMethods(_)));
@@ -169,7 +249,17 @@ mod tests {
 
     #[test]
     fn a_wrong_plugin_path_is_refused_by_name() {
-        for wrong in ["/api/plugins/", "/api/plugins/acme", "/api/plugins/Acme/x", "/api/plugins/acme/../x"] {
+        for wrong in ["/api/plugins/", "/api/plugins/acme", "/api/plugins/Acme/x", "/api/plugins/{path}"] {
+            let Found::Row(_, args) = find(&Method::GET, wrong) else { panic!("{wrong} has a row") };
+            assert_eq!(args.check().expect_err("must be refused").code(), "invalid_path", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_id_or_path_of_a_playbook_is_refused_by_name() {
+        for wrong in
+            ["/api/executions/", "/api/executions/x", "/api/executions/-1", "/api/catalog/", "/api/catalog/a//b"]
+        {
             let Found::Row(_, args) = find(&Method::GET, wrong) else { panic!("{wrong} has a row") };
             assert_eq!(args.check().expect_err("must be refused").code(), "invalid_path", "{wrong}");
         }

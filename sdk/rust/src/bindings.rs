@@ -3,13 +3,14 @@
 //! The capabilities are generated once, from a world that only imports, and both exporting worlds share those types.
 //! So a plugin exports one world by naming it in a macro, and code that serves both worlds needs no generics. A
 //! capability that no code refers to is dropped by the linker, and the component does not import it. The types of an
-//! exporting world are not dropped, so the world `tool`, whose types need `noetl:payload`, is a feature.
+//! exporting world are not dropped, so the world `tool`, whose types need `noetl:payload`, is a feature. So are the worlds
+//! of the engine, which few components have: their code is made only for those.
 
 // Generated code crosses the component boundary with raw pointers; nothing written by hand here is unsafe.
 #![allow(unsafe_code, missing_docs, clippy::all)]
 
 macro_rules! generate {
-    ($($option:tt)*) => {
+    ([$($package:literal)?] $($option:tt)*) => {
         wit_bindgen::generate!({
             path: [
                 "../../wit/log/0.1.0",
@@ -21,6 +22,7 @@ macro_rules! generate {
                 "../../wit/objects/0.1.0",
                 "../../wit/http-client/0.1.0",
                 "../../wit/worlds/0.1.0",
+                $($package)?
             ],
             $($option)*
         });
@@ -28,6 +30,7 @@ macro_rules! generate {
 }
 
 generate! {
+    []
     inline: "
         package noetl:sdk;
         world capabilities {
@@ -51,6 +54,7 @@ generate! {
 macro_rules! exporting_world {
     ($world:literal, $export:literal $(, $interface:literal: $module:path)?) => {
         generate! {
+            []
             world: $world,
             with: {
                 "noetl:log/log@0.1.0": crate::bindings::noetl::log::log,
@@ -82,4 +86,54 @@ pub mod tool {
         "export_tool",
         "noetl:worlds/tooling@0.1.0": crate::bindings::noetl::worlds::tooling
     );
+}
+
+/// A world of `noetl:engine`: none of them imports more than messages, numbers and last words.
+#[cfg(any(
+    feature = "orchestrator",
+    feature = "runner",
+    feature = "state-builder",
+    feature = "projector",
+    feature = "publisher"
+))]
+macro_rules! engine_world {
+    ($world:literal, $export:literal) => {
+        generate! {
+            ["../../wit/engine/0.1.0"]
+            world: $world,
+            with: {
+                "noetl:log/log@0.1.0": crate::bindings::noetl::log::log,
+                "noetl:metrics/metrics@0.1.0": crate::bindings::noetl::metrics::metrics,
+                "noetl:worlds/diagnostics@0.1.0": crate::bindings::noetl::worlds::diagnostics,
+            },
+            generate_all,
+            pub_export_macro: true,
+            export_macro_name: $export,
+        }
+    };
+}
+
+#[cfg(feature = "orchestrator")]
+pub mod orchestrator {
+    engine_world!("noetl:engine/orchestrator", "export_orchestrator");
+}
+
+#[cfg(feature = "runner")]
+pub mod runner {
+    engine_world!("noetl:engine/runner", "export_runner");
+}
+
+#[cfg(feature = "state-builder")]
+pub mod state_builder {
+    engine_world!("noetl:engine/state-builder", "export_state_builder");
+}
+
+#[cfg(feature = "projector")]
+pub mod projector {
+    engine_world!("noetl:engine/projector", "export_projector");
+}
+
+#[cfg(feature = "publisher")]
+pub mod publisher {
+    engine_world!("noetl:engine/publisher", "export_publisher");
 }

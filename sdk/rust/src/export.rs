@@ -80,7 +80,9 @@ pub fn call_tool(
     call(request).map_err(Into::into)
 }
 
-fn report_panics() {
+/// Called first by everything that is exported.
+#[doc(hidden)]
+pub fn report_panics() {
     static SET: Once = Once::new();
     SET.call_once(|| std::panic::set_hook(Box::new(|panic| diagnostics::panicked(&panic.to_string()))));
 }

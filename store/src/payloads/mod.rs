@@ -10,7 +10,8 @@
 //! 3. A writer that is dropped, or dies, leaves nothing: the file under `tmp/` is removed at once, or at the
 //!    next start.
 //!
-//! Large payloads pass through in pieces; only `read` and `put_bytes` hold a whole one in memory.
+//! Large payloads pass through in pieces; only `read`, `read_at_most` and `put_bytes` hold a whole one in
+//! memory.
 
 use std::io;
 use std::ops::Range;
@@ -51,6 +52,8 @@ pub enum PayloadError {
     NotFound(Digest),
     #[error("the payload {digest} is damaged: its bytes have the digest {actual}; push it again")]
     Damaged { digest: Digest, actual: Digest },
+    #[error("the payload {digest} has {size} bytes, more than the {limit} that are read at once")]
+    TooLarge { digest: Digest, size: u64, limit: u64 },
     #[error("the payload store failed: {0}")]
     Io(#[from] io::Error),
 }
@@ -124,6 +127,14 @@ impl Payloads {
         })
         .await?;
         if actual == digest { Ok(bytes.into()) } else { Err(PayloadError::Damaged { digest, actual }) }
+    }
+
+    /// As [`Payloads::read`], of a payload that may be too large to be held.
+    pub async fn read_at_most(&self, digest: &Digest, limit: u64) -> Result<Bytes, PayloadError> {
+        match self.size(digest) {
+            Some(size) if size > limit => Err(PayloadError::TooLarge { digest: *digest, size, limit }),
+            _ => self.read(digest).await,
+        }
     }
 
     /// Up to `length` bytes from `offset`; fewer only where the payload ends. Not checked against the digest.

@@ -51,6 +51,17 @@ async fn changed_bytes_are_noticed() {
 }
 
 #[tokio::test]
+async fn a_payload_over_the_limit_is_not_read() {
+    let (_place, payloads) = store();
+    let stored = payloads.put_bytes(Bytes::from_static(b"12345")).await.expect("stored");
+    assert_eq!(payloads.read_at_most(&stored.digest, 5).await.expect("within"), "12345");
+    let error = payloads.read_at_most(&stored.digest, 4).await.expect_err("over");
+    assert!(matches!(error, PayloadError::TooLarge { size: 5, limit: 4, .. }), "{error}");
+    let error = payloads.read_at_most(&Digest::of(b"other"), 5).await.expect_err("not there");
+    assert!(matches!(error, PayloadError::NotFound(_)), "{error}");
+}
+
+#[tokio::test]
 async fn a_deleted_payload_is_gone_and_what_is_not_there_is_said_so() {
     let (_place, payloads) = store();
     let stored = payloads.put_bytes(Bytes::from_static(b"x")).await.expect("stored");

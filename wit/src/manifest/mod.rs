@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{PluginPath, Version};
 use crate::limits::Limits;
+use crate::packages::{ENGINE_PACKAGE, WORLDS_PACKAGE};
 use crate::rings::CapabilitySet;
 
 pub mod docs;
@@ -60,17 +61,49 @@ pub struct Manifest {
 pub enum World {
     Transform,
     Tool,
+    Orchestrator,
+    Runner,
+    StateBuilder,
+    Projector,
+    Publisher,
 }
 
 impl World {
-    pub const ALL: [World; 2] = [World::Transform, World::Tool];
+    pub const ALL: [World; 7] = [
+        World::Transform,
+        World::Tool,
+        World::Orchestrator,
+        World::Runner,
+        World::StateBuilder,
+        World::Projector,
+        World::Publisher,
+    ];
 
     /// As in `plugin.toml` and in the WIT package `noetl:worlds`.
     pub fn name(self) -> &'static str {
         match self {
             World::Transform => "transform",
             World::Tool => "tool",
+            World::Orchestrator => "orchestrator",
+            World::Runner => "runner",
+            World::StateBuilder => "state-builder",
+            World::Projector => "projector",
+            World::Publisher => "publisher",
         }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|world| world.name() == name)
+    }
+
+    /// The package that defines it.
+    pub fn package(self) -> &'static str {
+        if self.is_service() { ENGINE_PACKAGE } else { WORLDS_PACKAGE }
+    }
+
+    /// Whether the kernel itself calls it, and nobody else: a service of the engine.
+    pub fn is_service(self) -> bool {
+        !matches!(self, World::Transform | World::Tool)
     }
 
     /// The functions a component of this world must export.
@@ -78,6 +111,11 @@ impl World {
         match self {
             World::Transform => &["run"],
             World::Tool => &["call"],
+            World::Orchestrator => &["noetl:engine/orchestration@0.1.0", "noetl:engine/scheduling@0.1.0"],
+            World::Runner => &["noetl:engine/running@0.1.0"],
+            World::StateBuilder => &["noetl:engine/state-building@0.1.0"],
+            World::Projector => &["noetl:engine/projecting@0.1.0"],
+            World::Publisher => &["noetl:engine/publishing@0.1.0"],
         }
     }
 }

@@ -64,7 +64,8 @@ impl Kind {
 }
 
 /// Words of `world`, in the order of [`super::World::ALL`].
-pub(super) const WORLDS: &[&str] = &["transform", "tool"];
+pub(super) const WORLDS: &[&str] =
+    &["transform", "tool", "orchestrator", "runner", "state-builder", "projector", "publisher"];
 pub(super) const INSTANCES: &[&str] = &["fresh", "resident"];
 pub(super) const TARGETS: &[&str] = &["wasm32-unknown-unknown", "wasm32-wasip2"];
 
@@ -93,7 +94,7 @@ pub const OPTIONS: &[OptionRow] = &[
         default: None,
         since: "0.1.0",
         help: "What the plugin is: `transform` turns bytes into bytes, `tool` takes a JSON object and acts on the \
-               outside.",
+               outside. The others are services of the engine, which live under `system/` and are resident.",
         example: "\"transform\"",
     },
     OptionRow {

@@ -169,6 +169,19 @@ fn check_together(
         }
     }
     let is_tool = matches!(values.get("world"), Some(Value::Text(world)) if world == World::Tool.name());
+    let world = match values.get("world") {
+        Some(Value::Text(world)) => World::from_name(world),
+        _ => None,
+    };
+    let resident = matches!(values.get("instance"), Some(Value::Text(instance)) if instance == "resident");
+    if let Some(world) = world.filter(|world| world.is_service() && !resident) {
+        findings.push(Finding {
+            at: start("world"),
+            key: Some("instance".to_owned()),
+            message: format!("a component of the world `{world}` is a service of the engine and stays in memory"),
+            suggestion: Some("write `instance = \"resident\"`".to_owned()),
+        });
+    }
     if is_tool && !capabilities.contains(Capability::Payload) {
         findings.push(Finding {
             at: start("capabilities"),
@@ -386,7 +399,7 @@ fn build(values: &BTreeMap<&'static str, Value>) -> Manifest {
     Manifest {
         path: value!(Path, "path"),
         version: value!(Version, "version"),
-        world: if world == World::Tool.name() { World::Tool } else { World::Transform },
+        world: World::from_name(&world).expect("the row of `world` lists the names of the worlds"),
         description: value!(Text, "description"),
         capabilities: value!(Capabilities, "capabilities"),
         overridable: value!(Flag, "overridable"),

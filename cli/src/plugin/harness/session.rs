@@ -141,6 +141,7 @@ impl Session {
                 let body = asked.input_base64.map(|bytes| Payload::memory(bytes.0.into(), "application/octet-stream"));
                 CallInput::Json { arguments: arguments.to_string(), body }
             }
+            world => return Err(confused(format!("a component of the world `{world}` is called by the engine alone"))),
         };
         let named = asked.capabilities.map(|names| names.iter().map(|name| name.parse::<Capability>()).collect());
         Ok(Call {

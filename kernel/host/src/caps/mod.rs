@@ -54,7 +54,8 @@ pub(crate) fn link_base(linker: &mut Linker<CallState>) -> wasmtime::Result<()> 
     type Data = HasSelf<CallState>;
     wit::worlds::diagnostics::add_to_linker::<_, Data>(linker, |state| state)?;
     wit::worlds::failures::add_to_linker::<_, Data>(linker, |state| state)?;
-    wit::worlds::tooling::add_to_linker::<_, Data>(linker, |state| state)
+    wit::worlds::tooling::add_to_linker::<_, Data>(linker, |state| state)?;
+    crate::services::chain::add_to_linker::<_, Data>(linker, |state| state)
 }
 
 const LONGEST_PANIC: usize = 64 << 10;

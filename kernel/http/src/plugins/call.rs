@@ -87,6 +87,10 @@ pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
             }
             None => CallInput::Json { arguments: arguments(bytes)?, body: None },
         },
+        _ => {
+            let detail = format!("`{service}` is a service of the engine: only the engine itself calls it");
+            return Err(Problem::of(422, "other_world", detail));
+        }
     };
     let idempotency_key = idempotency_key(&cx.headers)?;
     let call = Call { tenant, service, selector, capabilities, input, idempotency_key, attempt: 1 };

@@ -89,7 +89,7 @@ pub async fn list(cx: Cx) -> Result<Response, Problem> {
     params(("path" = String, Path, description = "plugin path, with its slashes")),
     responses((status = 200, body = PluginPage)))]
 pub async fn show(cx: Cx) -> Result<Response, Problem> {
-    input::query::<Nothing>(&cx.query)?;
+    input::query::<input::Nothing>(&cx.query)?;
     let path = cx.plugin()?;
     let view = cx.kernel().catalog().plugin(path).ok_or_else(|| ResolveError::NotFound(path.clone()))?;
     let quarantine = quarantine(cx.kernel(), &view);
@@ -100,7 +100,7 @@ pub async fn show(cx: Cx) -> Result<Response, Problem> {
 #[utoipa::path(get, path = "/api/plugins/{path}:history", tag = "plugins", params(("path" = String, Path)),
     responses((status = 200, body = History)))]
 pub async fn history(cx: Cx) -> Result<Response, Problem> {
-    input::query::<Nothing>(&cx.query)?;
+    input::query::<input::Nothing>(&cx.query)?;
     let (path, catalog) = (cx.plugin()?, cx.kernel().catalog());
     let changes = catalog.history(path);
     if changes.is_empty() && catalog.plugin(path).is_none() {
@@ -119,11 +119,6 @@ pub async fn history(cx: Cx) -> Result<Response, Problem> {
     });
     Ok(Json(History { history: history.collect(), hidden: None }).into_response())
 }
-
-/// For routes without parameters: any is a mistake.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Nothing {}
 
 fn quarantine(kernel: &Kernel, view: &PluginView) -> Option<Quarantine> {
     let entries = view.versions.iter().map(|listed| &listed.entry);

@@ -1,7 +1,7 @@
-//! The tool `tools/noop`: glue between the world `tool` and [`echo`].
+//! The tool `tools/noop`: glue between the world `transform` and [`answer`].
 //!
-//! It asks for no capability. The body is a reference, so passing it on costs the same for any size.
+//! It is pure and resident, so the engine calls it on its own thread and needs no commit of its own for it.
 
-mod echo;
+mod answer;
 
-noetl_sdk::tool!(|request| Ok(echo::answer(request)));
+noetl_sdk::transform_json!(|arguments| Ok(answer::answer(arguments)));

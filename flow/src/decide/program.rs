@@ -1,0 +1,356 @@
+//! A playbook made ready to be run: templates compiled, what they refer to found, arcs a graph, the constant part of
+//! every command written once.
+//!
+//! It is made once for a digest and shared by all executions of it. A playbook that was parsed has only templates that
+//! compile; should one not, the playbook is refused as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json};
+
+use super::graph::{Graph, Place};
+use super::variables::extended;
+use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
+use crate::task::{Spec, Tool};
+use crate::template::{Guard, References, RenderError, Tree};
+
+/// Fields of a result by which a guard can tell a failure.
+const FAILURE_FIELDS: [&str; 6] = ["status", "error", "http", "status_code", "exit_code", "stderr"];
+
+#[derive(Debug)]
+pub struct Program {
+    pub playbook: Playbook,
+    pub graph: Graph,
+    places: BTreeMap<String, Place>,
+    steps: Vec<Prepared>,
+    pub workload: Vec<(String, Binding)>,
+    /// Environment variables that are referred to; nothing when that cannot be told.
+    pub environment: Option<BTreeSet<String>>,
+    /// Some step waits for a time, or the execution as a whole.
+    pub has_timers: bool,
+}
+
+/// A step made ready.
+#[derive(Debug)]
+pub struct Prepared {
+    pub when: Option<Condition>,
+    pub admit: Vec<(Option<Condition>, bool)>,
+    pub set: Vec<(String, Binding)>,
+    pub arcs: Vec<PreparedArc>,
+    pub over: Option<Binding>,
+    pub limit: Option<Binding>,
+    pub work: PreparedWork,
+    /// The claim of a cursor.
+    pub claim: Option<TaskLine>,
+    pub is_pipeline: bool,
+}
+
+#[derive(Debug)]
+pub struct PreparedArc {
+    pub to: Place,
+    pub when: Option<Condition>,
+    pub set: Vec<(String, Binding)>,
+}
+
+#[derive(Debug)]
+pub enum PreparedWork {
+    Task(TaskLine),
+    Child(Box<ChildCall>),
+    Park(Option<Binding>),
+}
+
+/// The constant part of a command.
+#[derive(Debug)]
+pub struct TaskLine {
+    /// The [`Spec`] and the end of its line.
+    pub line: Vec<u8>,
+    pub kinds: Vec<String>,
+    pub refers: References,
+}
+
+/// A step that is another playbook, and nothing besides.
+#[derive(Debug)]
+pub struct ChildCall {
+    pub path: Binding,
+    pub version: Option<Binding>,
+    pub payload: Binding,
+    pub answer: ChildAnswer,
+    pub timeout_ms: Option<u64>,
+}
+
+/// What a step that starts a playbook takes for its result.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ChildAnswer {
+    /// That it was started.
+    Started,
+    /// The child's own result.
+    Output,
+    /// The result of one of the child's steps.
+    Step(String),
+}
+
+/// A guard.
+#[derive(Debug)]
+pub struct Condition {
+    pub guard: Guard,
+    pub refers: References,
+    /// It asks how the step ended, so it is asked after a failure too.
+    pub sees_failure: bool,
+    /// The family of names it knows events by, if it names one.
+    pub family: Option<Family>,
+}
+
+/// What a guard calls the end of a step: `call.done`, `step.done` or `loop.done`. They mean the same, and which one it
+/// hears is decided by the one it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    Call,
+    Step,
+    Loop,
+}
+
+/// A value with templates in it.
+#[derive(Debug)]
+pub struct Binding {
+    pub tree: Tree,
+    pub refers: References,
+    pub raw: Json,
+}
+
+impl Program {
+    pub fn new(playbook: Playbook) -> Result<Self, String> {
+        let graph = Graph::new(&playbook);
+        let places = (0..).zip(&playbook.steps).map(|(place, step)| (step.name.clone(), place)).collect();
+        let mut steps = Vec::with_capacity(playbook.steps.len());
+        for step in &playbook.steps {
+            let prepared = prepare(step, &places).map_err(|error| format!("step `{}`: {error}", step.name))?;
+            steps.push(prepared);
+        }
+        let workload = bindings(&playbook.workload).map_err(|error| format!("workload: {error}"))?;
+        let environment = environment(&steps, &workload);
+        let waits = |prepared: &Prepared| !matches!(prepared.work, PreparedWork::Task(_));
+        let has_timers = playbook.executor.timeout_ms.is_some() || steps.iter().any(waits);
+        Ok(Self { graph, places, steps, workload, environment, has_timers, playbook })
+    }
+
+    /// Of a playbook that cannot be run.
+    pub fn none(digest: &str) -> Self {
+        let playbook = Playbook {
+            digest: digest.to_owned(),
+            metadata: Metadata::default(),
+            workload: Map::new(),
+            executor: Executor::default(),
+            entry: String::new(),
+            steps: Vec::new(),
+            keychain: Json::Null,
+            schedule: None,
+        };
+        Self::new(playbook).expect("there is nothing in it that could be wrong")
+    }
+
+    pub fn place(&self, name: &str) -> Option<Place> {
+        self.places.get(name).copied()
+    }
+
+    pub fn step(&self, place: Place) -> &Step {
+        &self.playbook.steps[place as usize]
+    }
+
+    pub fn name(&self, place: Place) -> &str {
+        &self.playbook.steps[place as usize].name
+    }
+
+    pub fn prepared(&self, place: Place) -> &Prepared {
+        &self.steps[place as usize]
+    }
+
+    /// Whether the step's result is that of a pipeline.
+    pub fn is_pipeline(&self, name: &str) -> bool {
+        self.place(name).is_some_and(|place| self.steps[place as usize].is_pipeline)
+    }
+
+    /// What a runner is given for the step, or for the claim of its cursor; nothing if no runner is.
+    pub fn task_of(&self, place: Place, iteration: Option<u32>) -> Option<&TaskLine> {
+        match (&self.prepared(place).claim, &self.prepared(place).work) {
+            (Some(claim), _) if iteration.is_none() => Some(claim),
+            (_, PreparedWork::Task(task)) => Some(task),
+            _ => None,
+        }
+    }
+
+    pub fn child(&self, place: Place) -> Option<&ChildCall> {
+        match &self.prepared(place).work {
+            PreparedWork::Child(call) => Some(call),
+            _ => None,
+        }
+    }
+}
+
+fn prepare(step: &Step, places: &BTreeMap<String, Place>) -> Result<Prepared, String> {
+    let said = |error: RenderError| error.to_string();
+    let condition = |when: &Json| condition(when, &step.name);
+    let when = step.when.as_ref().map(condition).transpose().map_err(said)?;
+    let admit = step.admit.iter().map(|admit| Ok((admit.when.as_ref().map(condition).transpose()?, admit.allow)));
+    let admit = admit.collect::<Result<_, RenderError>>().map_err(said)?;
+    let mut arcs = Vec::with_capacity(step.next.arcs.len());
+    for arc in &step.next.arcs {
+        let to = *places.get(&arc.step).ok_or_else(|| format!("an arc leads to `{}`, which is no step", arc.step))?;
+        let when = arc.when.as_ref().map(condition).transpose().map_err(said)?;
+        arcs.push(PreparedArc { to, when, set: bindings(&arc.set).map_err(said)? });
+    }
+    let repeat = step.repeat.as_ref();
+    let over = repeat.filter(|repeat| repeat.cursor.is_none()).map(|repeat| binding(&repeat.over));
+    let limit = match repeat.and_then(|repeat| repeat.max_in_flight.as_ref()) {
+        Some(Limit::Number(number)) => Some(binding(&Json::from(*number))),
+        Some(Limit::Template(text)) => Some(binding(&Json::from(text.as_str()))),
+        None => None,
+    };
+    let claim = repeat.and_then(|repeat| repeat.cursor.as_ref()).map(|cursor| {
+        let spec = Spec {
+            step: step.name.clone(),
+            tools: vec![cursor.claim.clone()],
+            pipeline: false,
+            output_select: Vec::new(),
+        };
+        task_line(&spec)
+    });
+    Ok(Prepared {
+        when,
+        admit,
+        set: bindings(&step.set).map_err(said)?,
+        arcs,
+        over: over.transpose().map_err(said)?,
+        limit: limit.transpose().map_err(said)?,
+        work: work(step).map_err(said)?,
+        claim,
+        is_pipeline: repeat.is_none() && matches!(&step.work, Work::Task(spec) if spec.pipeline),
+    })
+}
+
+fn work(step: &Step) -> Result<PreparedWork, RenderError> {
+    let spec = match &step.work {
+        Work::Park(park) => {
+            let message = park.message.as_ref().map(|message| binding(&Json::from(message.as_str())));
+            return message.transpose().map(PreparedWork::Park);
+        }
+        Work::Task(spec) => spec,
+    };
+    match spec.tools.as_slice() {
+        // With rules or variables of its own it is the runner's business, like a pipeline.
+        [tool] if tool.kind == "playbook" && !spec.pipeline && tool.rules.is_empty() && tool.set.is_empty() => {
+            child_call(tool).map(|call| PreparedWork::Child(Box::new(call)))
+        }
+        _ => Ok(PreparedWork::Task(task_line(spec))),
+    }
+}
+
+fn child_call(tool: &Tool) -> Result<ChildCall, RenderError> {
+    let config = |name: &str| tool.config.get(name).filter(|value| !value.is_null());
+    let payload = match config("payload") {
+        Some(payload) if tool.input.is_empty() => payload.clone(),
+        _ => Json::Object(tool.input.clone()),
+    };
+    let named = |name: &str| config(name).and_then(Json::as_str).map(str::to_owned);
+    let answer = match named("return_step").or_else(|| named("result_step")) {
+        Some(step) => ChildAnswer::Step(step),
+        None if config("return_result").is_some_and(|flag| flag != &Json::Bool(false)) => ChildAnswer::Output,
+        None => ChildAnswer::Started,
+    };
+    Ok(ChildCall {
+        path: binding(config("path").or(config("catalog_id")).unwrap_or(&Json::Null))?,
+        version: config("version").map(binding).transpose()?,
+        payload: binding(&payload)?,
+        answer,
+        timeout_ms: tool.timeout_ms,
+    })
+}
+
+fn task_line(spec: &Spec) -> TaskLine {
+    let mut line = serde_json::to_vec(spec).expect("a spec has text keys only");
+    line.push(b'\n');
+    let mut kinds: Vec<String> = spec.tools.iter().map(|tool| tool.kind.clone()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut refers = References::default();
+    for tool in &spec.tools {
+        for map in [&tool.config, &tool.input, &tool.set] {
+            refers_to_map(&mut refers, map);
+        }
+        for rule in &tool.rules {
+            rule.when.iter().for_each(|when| refers.add_guard(when));
+            refers_to_map(&mut refers, &rule.set);
+        }
+        // To set a field of a variable, the runner needs what the variable is.
+        let keys = tool.set.keys().chain(tool.rules.iter().flat_map(|rule| rule.set.keys()));
+        refers.paths.extend(keys.filter_map(|key| extended(key)).map(|name| vec![name.to_owned()]));
+    }
+    TaskLine { line, kinds, refers }
+}
+
+fn refers_to_map(refers: &mut References, map: &Map<String, Json>) {
+    for (name, value) in map {
+        refers.add_text(name);
+        refers.add_json(value);
+    }
+}
+
+fn condition(when: &Json, step: &str) -> Result<Condition, RenderError> {
+    let mut refers = References::default();
+    refers.add_guard(when);
+    let text = when.as_str().map_or_else(|| when.to_string(), str::to_owned);
+    let sees_failure = refers.paths.iter().any(|path| sees_failure(path, step));
+    Ok(Condition { guard: Guard::compile(when)?, refers, sees_failure, family: family(&text) })
+}
+
+fn family(text: &str) -> Option<Family> {
+    let names = |word: &str| text.contains(&format!("'{word}.")) || text.contains(&format!("\"{word}."));
+    let families = [("loop", Family::Loop), ("step", Family::Step), ("call", Family::Call)];
+    families.into_iter().find(|(word, _)| names(word)).map(|(_, family)| family)
+}
+
+/// Whether a variable says how this step ended.
+fn sees_failure(path: &[String], step: &str) -> bool {
+    let fields = match path {
+        [root, ..] if root == "event" || root == "error" => return true,
+        [root, fields @ ..] if root == "output" || root == step => fields,
+        [root, name, fields @ ..] if root == "steps" && name == step => fields,
+        _ => return false,
+    };
+    fields.iter().any(|field| FAILURE_FIELDS.contains(&field.as_str()))
+}
+
+fn binding(json: &Json) -> Result<Binding, RenderError> {
+    let mut refers = References::default();
+    refers.add_json(json);
+    Ok(Binding { tree: Tree::compile(json)?, refers, raw: json.clone() })
+}
+
+fn bindings(map: &Map<String, Json>) -> Result<Vec<(String, Binding)>, RenderError> {
+    map.iter().map(|(name, json)| Ok((name.clone(), binding(json)?))).collect()
+}
+
+fn environment(steps: &[Prepared], workload: &[(String, Binding)]) -> Option<BTreeSet<String>> {
+    let mut all = References::default();
+    let bound = steps.iter().flat_map(|step| {
+        let arcs = step.arcs.iter().flat_map(|arc| arc.set.iter().map(|(_, binding)| binding));
+        let child = match &step.work {
+            PreparedWork::Child(call) => Some([&call.path, &call.payload]),
+            _ => None,
+        };
+        let own = step.set.iter().map(|(_, binding)| binding).chain(&step.over).chain(&step.limit);
+        own.chain(arcs).chain(child.into_iter().flatten())
+    });
+    bound.chain(workload.iter().map(|(_, binding)| binding)).for_each(|binding| all.merge(&binding.refers));
+    for step in steps {
+        let arcs = step.arcs.iter().filter_map(|arc| arc.when.as_ref());
+        arcs.chain(&step.when).for_each(|condition| all.merge(&condition.refers));
+        let tasks = match &step.work {
+            PreparedWork::Task(task) => Some(task),
+            _ => None,
+        };
+        tasks.into_iter().chain(&step.claim).for_each(|task| all.merge(&task.refers));
+    }
+    let of_env = || all.paths.iter().filter(|path| path[0] == "env");
+    let bounded = !all.whole_context && of_env().all(|path| path.len() > 1);
+    bounded.then(|| of_env().map(|path| path[1].clone()).collect())
+}

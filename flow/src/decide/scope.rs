@@ -1,0 +1,207 @@
+//! What templates see while an execution is decided on.
+//!
+//! A context is made for each rendering, of exactly the names the template refers to. Of two things with one name the
+//! first of these is seen: what belongs to the rendering (`output`, `event`, the iteration), `workload` and
+//! `execution_id`, variables, results of steps, keys of the workload, `job`, `env` and what else the engine knows.
+//!
+//! A result may be kept as a payload, with an extract at hand. As long as the extract answers, it is used; when it does
+//! not, rendering stops with the digest of the payload that is needed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::program::{Binding, Condition, Program};
+use crate::event::{Data, Reference};
+use crate::extract::covers;
+use crate::state::{Outcome, State, laid_over, shown};
+use crate::template::{Context, References, Value, from_json, step_value};
+
+/// Why something could not be rendered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// This payload has to be supplied first.
+    Need(String),
+    Failed(String),
+}
+
+/// Names that belong to one rendering.
+pub(super) type Locals<'a> = Vec<(&'a str, Value)>;
+
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub execution: u64,
+    pub at: u64,
+    pub state: &'a State,
+    pub program: &'a Program,
+    /// Payloads at hand, by their sha256.
+    pub values: &'a BTreeMap<String, Arc<Json>>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn holds(&self, condition: &Condition, locals: &Locals<'_>) -> Result<bool, Stop> {
+        let context = self.context(&condition.refers, locals)?;
+        condition.guard.holds(&context).map_err(|error| Stop::Failed(error.to_string()))
+    }
+
+    pub fn render(&self, binding: &Binding, locals: &Locals<'_>) -> Result<Json, Stop> {
+        if binding.tree.is_constant() {
+            return Ok(binding.raw.clone());
+        }
+        let context = self.context(&binding.refers, locals)?;
+        binding.tree.render(&context).map_err(|error| Stop::Failed(error.to_string()))
+    }
+
+    /// What the result of a step is as `output`. The status of a success is told when it is asked for.
+    pub fn output(&self, step: &str, outcome: &Outcome, refers: &References) -> Result<Value, Stop> {
+        let is_status =
+            |path: &Vec<String>| matches!(path.as_slice(), [root, field, ..] if root == "output" && field == "status");
+        let told = outcome.error.is_some() || outcome.data.value.get("status").is_some();
+        if told || !refers.paths.iter().any(is_status) {
+            return self.result(step, "output", outcome, refers);
+        }
+        let whole = self.whole_if_asked(step, "output", outcome, refers)?;
+        let data = laid_over(whole.as_deref().unwrap_or(&outcome.data.value), None);
+        Ok(step_value(&data, self.program.is_pipeline(step), outcome.data.reference.as_ref()))
+    }
+
+    fn context(&self, refers: &References, locals: &Locals<'_>) -> Result<Context, Stop> {
+        let mut names: BTreeMap<&str, Value> = BTreeMap::new();
+        if refers.whole_context {
+            for name in self.all_names() {
+                names.extend(self.value(name, refers)?.map(|value| (name, value)));
+            }
+        }
+        for name in refers.names() {
+            if locals.iter().all(|(local, _)| *local != name) {
+                names.extend(self.value(name, refers)?.map(|value| (name, value)));
+            }
+        }
+        names.extend(locals.iter().map(|(name, value)| (*name, value.clone())));
+        Ok(Context::new(self.at).with(names))
+    }
+
+    fn value(&self, name: &str, refers: &References) -> Result<Option<Value>, Stop> {
+        if let Some(step) = self.step_of(name) {
+            return self.result(name, name, step, refers).map(Some);
+        }
+        if name == "workload" {
+            return Ok(Some(self.state.workload.value().clone()));
+        }
+        if let Some(variable) = self.state.variables.get(name).filter(|_| name != "execution_id") {
+            return Ok(Some(variable.value().clone()));
+        }
+        if self.state.workload.json().get(name).is_some() && name != "execution_id" {
+            return Ok(self.state.workload.value().get_attr(name).ok());
+        }
+        Ok(self.known(name).map(|json| from_json(&json)))
+    }
+
+    /// The result that is meant by a name, if a result is.
+    pub fn step_of(&self, name: &str) -> Option<&'a Outcome> {
+        if name == "workload" || name == "execution_id" || self.state.variables.contains_key(name) {
+            return None;
+        }
+        self.state.steps.get(name)?.result.as_ref()
+    }
+
+    /// What the engine itself knows, under names a playbook may take for its own things.
+    pub fn known(&self, name: &str) -> Option<Json> {
+        let id = || self.execution.to_string();
+        let started = &self.state.started;
+        match name {
+            "execution_id" => Some(id().into()),
+            "job" => Some(json!({ "uuid": id(), "execution_id": id() })),
+            "env" => Some(started.env.clone().into()),
+            "path" => Some(started.path.as_str().into()),
+            "version" => Some(started.version.into()),
+            "parent_execution_id" => started.parent.as_ref().map(|parent| parent.execution.as_str().into()),
+            "steps" => Some(self.envelopes()),
+            _ => None,
+        }
+    }
+
+    /// Every name but those the engine knows on request only.
+    pub fn all_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let workload = self.state.workload.json().as_object().into_iter().flat_map(Map::keys);
+        let results = self.state.steps.iter().filter(|(_, step)| step.result.is_some()).map(|(name, _)| name);
+        let own = workload.chain(results).chain(self.state.variables.keys()).map(String::as_str);
+        own.chain(["workload", "execution_id", "job", "env"])
+    }
+
+    fn envelopes(&self) -> Json {
+        let ended = self.state.steps.iter().filter_map(|(name, step)| Some((name, step.result.as_ref()?)));
+        let all: Map<String, Json> = ended
+            .map(|(name, outcome)| {
+                let status = if outcome.error.is_some() { "error" } else { "success" };
+                (name.clone(), json!({ "status": status, "data": outcome.data.value, "error": outcome.error }))
+            })
+            .collect();
+        all.into()
+    }
+
+    fn result(&self, step: &str, root: &str, outcome: &Outcome, refers: &References) -> Result<Value, Stop> {
+        let pipeline = self.program.is_pipeline(step);
+        let reference = outcome.data.reference.as_ref();
+        Ok(match self.whole_if_asked(step, root, outcome, refers)? {
+            Some(whole) => step_value(&shown(&whole, outcome.error.as_ref()), pipeline, reference),
+            None => outcome
+                .exposed(|data| step_value(&shown(&data.value, outcome.error.as_ref()), pipeline, reference))
+                .clone(),
+        })
+    }
+
+    /// The whole of a result that is kept as an extract, when the extract does not answer what is asked.
+    fn whole_if_asked(
+        &self,
+        step: &str,
+        root: &str,
+        outcome: &Outcome,
+        refers: &References,
+    ) -> Result<Option<Arc<Json>>, Stop> {
+        let data = &outcome.data;
+        if data.reference.is_none() && data.chunks.is_empty() {
+            return Ok(None);
+        }
+        let pipeline = self.program.is_pipeline(step);
+        let mut asked = refers.paths.iter().filter(|path| path[0] == root).map(|path| &path[1..]);
+        let told = |path: &[String]| matches!(path, [field, ..] if field == "status" || field == "error");
+        let answered = |path: &[String]| match &data.reference {
+            _ if outcome.error.is_some() && told(path) => true,
+            Some(_) => covers(&data.value, path, pipeline),
+            None => matches!(path, [field, ..] if field == "stats" || field == "count"),
+        };
+        if !refers.whole_context && asked.all(answered) {
+            return Ok(None);
+        }
+        self.whole(data).map(Some)
+    }
+
+    /// The whole of a result.
+    pub fn whole(&self, data: &Data) -> Result<Arc<Json>, Stop> {
+        if let Some(reference) = &data.reference {
+            return self.payload(reference);
+        }
+        let mut results = BTreeMap::new();
+        for chunk in &data.chunks {
+            let chunk = self.payload(chunk)?;
+            for entry in chunk.as_array().into_iter().flatten() {
+                if let (Some(index), Some(value)) = (entry.get(0).and_then(Json::as_u64), entry.get(1)) {
+                    results.insert(index, value.clone());
+                }
+            }
+        }
+        let results: Vec<Json> = results.into_values().collect();
+        let mut value = data.value.clone();
+        if let Json::Object(fields) = &mut value {
+            fields.insert("results".to_owned(), results.clone().into());
+            fields.insert("data".to_owned(), results.into());
+        }
+        Ok(Arc::new(value))
+    }
+
+    pub fn payload(&self, reference: &Reference) -> Result<Arc<Json>, Stop> {
+        self.values.get(&reference.sha256).cloned().ok_or_else(|| Stop::Need(reference.sha256.clone()))
+    }
+}

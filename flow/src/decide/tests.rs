@@ -1,0 +1,109 @@
+//! The graph, and what a loop goes over.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value as Json, json};
+
+use super::graph::{Graph, Place, Standing};
+use super::items::{Collection, collection, rows};
+use crate::playbook::parse;
+
+/// The graph of `a>b c` lines: steps and what they lead to.
+fn graph(lines: &str) -> Graph {
+    let steps = lines.lines().map(|line| {
+        let (name, next) = line.split_once('>').unwrap_or((line, ""));
+        let arcs: Vec<Json> = next.split_whitespace().map(|step| json!({ "step": step })).collect();
+        json!({ "step": name, "tool": { "kind": "noop" }, "next": { "arcs": arcs } })
+    });
+    let steps: Vec<Json> = steps.collect();
+    let text = json!({ "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": { "name": "g", "path": "g" },
+        "workflow": steps });
+    Graph::new(&parse(&text.to_string(), false).expect("a playbook").playbook)
+}
+
+struct Stand {
+    live: BTreeSet<Place>,
+    ended: BTreeSet<Place>,
+}
+
+impl Standing for Stand {
+    fn is_live(&self, place: Place) -> bool {
+        self.live.contains(&place)
+    }
+
+    fn is_ended(&self, place: Place) -> bool {
+        self.ended.contains(&place)
+    }
+}
+
+fn stand(live: &[Place], ended: &[Place]) -> Stand {
+    Stand { live: live.iter().copied().collect(), ended: ended.iter().copied().collect() }
+}
+
+#[test]
+fn a_merge_waits_for_branches_that_can_still_come() {
+    let graph = graph("start>b c\nb>d\nc>e\ne>d\nd");
+    assert!(graph.is_fan_in(4) && !graph.is_fan_in(1));
+    let merge = 4;
+    assert_eq!(graph.awaited(merge, &stand(&[2], &[0, 1])), Some(3), "`e` comes after `c`");
+    assert_eq!(graph.awaited(merge, &stand(&[3], &[0, 1, 2])), Some(3));
+    assert_eq!(graph.awaited(merge, &stand(&[], &[0, 1])), None, "nobody leads to `c` any more");
+}
+
+#[test]
+fn arcs_that_lead_back_hold_nobody_up() {
+    // The merge `d` is inside of a loop of arcs: it waits for both branches in every round.
+    let graph = graph("start>a\na>b c\nb>d\nc>d\nd>a end\nend");
+    let (a, merge) = (1, 4);
+    assert!(!graph.is_fan_in(a), "`d` leads to `a` by a back edge");
+    assert_eq!(graph.awaited(merge, &stand(&[3], &[0, 1, 2])), Some(3));
+    assert_eq!(graph.awaited(merge, &stand(&[3], &[0, 1, 2, 4])), Some(3), "in the second round too");
+    assert_eq!(graph.awaited(merge, &stand(&[], &[0, 1, 2, 3, 4])), None);
+    assert!(graph.same_knot(merge, a) && !graph.same_knot(merge, 5));
+}
+
+#[test]
+fn a_step_is_dead_when_no_live_step_leads_there() {
+    let graph = graph("start>a b\na>c\nb>c\nc>d\nd>c end\nend");
+    let (c, end) = (3, 5);
+    assert!(graph.can_come(c, &stand(&[1], &[0])));
+    assert!(!graph.can_come(2, &stand(&[1], &[0])), "`b` was not taken");
+    assert!(graph.can_come(end, &stand(&[4], &[0, 1, 3])));
+    assert!(graph.can_come(c, &stand(&[4], &[0, 1, 3])), "by the arc back from `d`");
+    assert!(!graph.can_come(c, &stand(&[1], &[0, 3, 4])), "what has ended is not entered again from outside");
+}
+
+#[test]
+fn a_loop_goes_over_many_things() {
+    let list = |value: Json| match collection(value) {
+        Ok(Collection::List(items)) => Json::Array(items),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(list(json!([1, null])), json!([1, null]));
+    assert_eq!(list(json!({"a": 1, "b": 2})), json!([{"key": "a", "value": 1}, {"key": "b", "value": 2}]));
+    assert_eq!(list(json!("[1, \"x\"]")), json!([1, "x"]));
+    assert_eq!(list(json!("a, b\nc,,\n")), json!(["a", "b", "c"]));
+    assert_eq!(list(json!("")), json!([]));
+    assert_eq!(collection(json!(3)), Ok(Collection::Count(3)));
+    assert_eq!(collection(json!(3.0)), Ok(Collection::Count(3)));
+    assert_eq!(collection(json!(-1)), Ok(Collection::Count(0)));
+    for bad in [json!(null), json!(true), json!(2.5), json!(1e300), json!(5_000_000_000_i64)] {
+        assert!(collection(bad.clone()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_claim_answers_rows_in_several_shapes() {
+    let one = Some(vec![json!({"id": 1})]);
+    for answer in [
+        json!([{"id": 1}]),
+        json!({"rows": [{"id": 1}], "row_count": 1}),
+        json!({"data": {"rows": [{"id": 1}]}}),
+        json!({"command_0": {"rows": [{"id": 1}]}}),
+    ] {
+        assert_eq!(rows(&answer), one, "{answer}");
+    }
+    assert_eq!(rows(&json!(null)), Some(vec![]));
+    assert_eq!(rows(&json!({"affected_rows": 3})), None);
+    assert_eq!(rows(&json!("text")), None);
+}

@@ -1,0 +1,148 @@
+//! What a command is to a runner.
+//!
+//! A task goes from the orchestrator to the runner as two lines of JSON: the [`Spec`], the same bytes for every command
+//! of a step, so that a runner compiles its templates once; and the [`Inputs`], which differ. A [`Report`] comes back.
+//!
+//! [`Runner`] is what a runner does with it, a [`turn`] at a time.
+
+mod machine;
+mod memory;
+mod outcome;
+mod plan;
+mod policy;
+mod prepare;
+mod report;
+mod scope;
+pub mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use crate::event::{Data, Failure, Reference};
+
+pub use machine::{CALLS, CALLS_WITH_JUMPS, Runner};
+
+/// Compiled tasks a runner keeps.
+const PLANS: usize = 1024;
+
+/// The part of a task that is the same for every command of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    pub step: String,
+    /// In order; one for a step whose tool is an object.
+    pub tools: Vec<Tool>,
+    /// Whether the step's tool was a list: then its result is an object of the results by label.
+    pub pipeline: bool,
+    /// Fields of a result to keep inline beside the reference, when it becomes a payload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output_select: Vec<String>,
+}
+
+/// One tool of a step, with its templates as they were written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tool {
+    pub label: String,
+    pub kind: String,
+    /// Everything but `kind`, `name`, `input`, `set` and `spec`.
+    pub config: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub input: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub set: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// A policy rule: the first whose guard holds decides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// A template or a boolean; nothing for `else`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Json>,
+    /// Nothing leaves the default: go on after a success, fail after an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Action>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub set: Map<String, Json>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Continue,
+    Break,
+    Fail,
+    Jump {
+        to: String,
+    },
+    Retry {
+        /// In total, the first one included.
+        attempts: u32,
+        backoff: Backoff,
+        delay_ms: u64,
+        /// No delay is longer than this.
+        max_delay_ms: u64,
+        /// Part of the delay, 0 to 1, that is taken from the hash of the command.
+        jitter: f64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    None,
+    Fixed,
+    Linear,
+    Exponential,
+}
+
+/// The part of a task that differs from command to command.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Inputs {
+    /// What the templates of the step refer to, at the top level of their context; `ctx`, `workload`, `iter`, `job` and
+    /// `execution_id` among them.
+    pub context: Map<String, Json>,
+    /// Names in `context` whose value is only an extract, and where the whole is: `fetch`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<(String, Partial)>,
+    /// Names in `context` that are results of steps, which templates see as [`crate::template::step_value`] says; true
+    /// for the result of a pipeline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<(String, bool)>,
+    /// Merged into every tool's `input`, which wins: the iteration's variables.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub bind: Map<String, Json>,
+}
+
+/// Where the whole of a step's result is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Partial {
+    Payload(Reference),
+    /// Results of a loop: `results` and `data` are the chunks put together in order of their index.
+    Chunks(Vec<Reference>),
+}
+
+/// What a runner says of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Whole, or the extract of the bulk that goes with the report; `reference` is filled in by whoever keeps it.
+    pub data: Data,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub set: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(default)]
+    pub calls: u32,
+    #[serde(default)]
+    pub took: u64,
+}

@@ -1,0 +1,179 @@
+//! What came of calling a tool or running a playbook, as the rules see it.
+//!
+//! A failure is a value like any other: rules decide what to make of it. Some tools answer with a failure: HTTP tools
+//! answer whatever the server said, and a status of 400 and above is an error of the kinds below.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+
+use super::Partial;
+use super::turn::{Answered, Called, Executed, Failed};
+use crate::event::{Data, Failure, Reference};
+use crate::template::payload_address;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    /// What is kept of it: the output, or what is known of the failure.
+    pub data: Json,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Whether `data` is the tool's own.
+    pub answered: bool,
+    #[serde(default)]
+    pub duration_ms: u64,
+    /// Where the whole of `data` is, if it is an extract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Partial>,
+}
+
+/// What is wanted of a playbook that was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Wanted {
+    Output,
+    Step(String),
+}
+
+/// What an execution tells whoever started it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Answer {
+    output: Data,
+    error: Option<Failure>,
+    steps: std::collections::BTreeMap<String, Data>,
+}
+
+impl Outcome {
+    pub(super) fn success(data: Json) -> Self {
+        Self { data, failure: None, answered: true, duration_ms: 0, load: None }
+    }
+
+    pub(super) fn failure(code: &str, message: String, retryable: bool) -> Self {
+        let failure = Failure { code: code.to_owned(), message, retryable };
+        let data = json!({"status": "error", "error": {"kind": failure.code, "code": failure.code,
+            "message": failure.message, "retryable": failure.retryable}});
+        Self { data, failure: Some(failure), answered: false, duration_ms: 0, load: None }
+    }
+
+    pub(super) fn called(kind: &str, called: Called) -> Self {
+        let mut outcome = match called.outcome {
+            Ok(answered) => answer(kind, answered),
+            Err(Failed { unknown: true, message, .. }) => Self::failure("outcome_unknown", message, false),
+            Err(Failed { code, message, retryable, .. }) => Self::failure(&code, message, retryable),
+        };
+        outcome.duration_ms = called.duration_ms;
+        outcome
+    }
+
+    pub(super) fn executed(executed: &Executed, path: &str, wanted: Wanted) -> Self {
+        let execution = executed.execution.to_string();
+        if executed.status == "started" {
+            return Self::success(json!({"status": "started", "execution_id": execution, "path": path, "async": true}));
+        }
+        let mut answer: Answer = match serde_json::from_str(&executed.body) {
+            Ok(answer) => answer,
+            Err(error) => {
+                return Self::failure(
+                    "invalid_output",
+                    format!("the answer of `{path}` cannot be read: {error}"),
+                    false,
+                );
+            }
+        };
+        if executed.status != "completed" {
+            let why = answer.error.map_or("it gave no reason".to_owned(), |error| error.message);
+            let code = if executed.status == "cancelled" { "child_cancelled" } else { "child_failed" };
+            return Self::failure(code, format!("execution {execution} of `{path}` {}: {why}", executed.status), false);
+        }
+        let (mut fields, data) = match wanted {
+            Wanted::Output => (Map::new(), answer.output),
+            Wanted::Step(step) => {
+                let ended = [("execution_id", execution), ("status", executed.status.clone())];
+                let ended = ended.map(|(name, text)| (name.to_owned(), Json::String(text)));
+                (Map::from_iter(ended), answer.steps.remove(&step).unwrap_or(answer.output))
+            }
+        };
+        let load = match data.reference {
+            Some(reference) => Some(Partial::Payload(reference)),
+            None => Some(data.chunks).filter(|chunks| !chunks.is_empty()).map(Partial::Chunks),
+        };
+        let data = match data.value {
+            value if fields.is_empty() => value,
+            value => {
+                lay_over(&mut fields, value);
+                Json::Object(fields)
+            }
+        };
+        Self { load, ..Self::success(data) }
+    }
+
+    /// Puts the whole of the data in the place of its extract.
+    pub(super) fn complete(&mut self, whole: Json) {
+        self.load = None;
+        match &mut self.data {
+            Json::Object(fields) if fields.contains_key("execution_id") => lay_over(fields, whole),
+            data => *data = whole,
+        }
+    }
+
+    pub(super) fn envelope(&self, attempt: u32) -> Json {
+        let http_status = self.data.get("status_code").and_then(Json::as_u64);
+        let mut envelope = json!({
+            "status": if self.failure.is_some() { "error" } else { "success" },
+            "data": self.data,
+            "error": self.failure.as_ref().map(|failure| json!({
+                "kind": failure.code, "code": failure.code, "message": failure.message,
+                "retryable": failure.retryable, "status": http_status,
+            })),
+            "meta": {"attempt": attempt, "duration_ms": self.duration_ms},
+        });
+        if let Some(status) = http_status {
+            envelope["http"] = json!({"status": status, "headers": self.data.get("headers")});
+        }
+        envelope
+    }
+}
+
+/// Fields of an object over others; anything else as `data`.
+fn lay_over(fields: &mut Map<String, Json>, value: Json) {
+    match value {
+        Json::Object(own) => fields.extend(own),
+        Json::Null => {}
+        other => {
+            fields.insert("data".to_owned(), other);
+        }
+    }
+}
+
+fn answer(kind: &str, answered: Answered) -> Outcome {
+    let mut output: Json = match serde_json::from_str(&answered.output) {
+        Ok(output) => output,
+        Err(error) => {
+            return Outcome::failure("invalid_output", format!("the tool's answer is not JSON: {error}"), false);
+        }
+    };
+    if let Some((sha256, size, media_type)) = answered.body {
+        let address = payload_address(&Reference { sha256, size });
+        let mut fields = Map::new();
+        lay_over(&mut fields, output);
+        fields.insert("_ref".to_owned(), address.into());
+        fields.insert("_bytes".to_owned(), size.into());
+        fields.insert("_media_type".to_owned(), media_type.into());
+        output = Json::Object(fields);
+    }
+    let failure = (kind == "http").then(|| http_failure(&output)).flatten();
+    Outcome { failure, ..Outcome::success(output) }
+}
+
+/// The failure an HTTP answer is.
+fn http_failure(output: &Json) -> Option<Failure> {
+    let status = output.get("status_code").and_then(Json::as_u64).filter(|status| *status >= 400)?;
+    let (code, retryable) = match status {
+        429 => ("rate_limit", true),
+        401 | 403 => ("auth", false),
+        404 => ("not_found", false),
+        400..=499 => ("client_error", false),
+        _ => ("server_error", true),
+    };
+    Some(Failure { code: code.to_owned(), message: format!("the server answered with status {status}"), retryable })
+}

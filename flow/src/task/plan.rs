@@ -1,0 +1,115 @@
+//! A [`Spec`] with its templates compiled, and what they refer to.
+
+use serde_json::{Map, Value as Json};
+
+use super::{Action, Rule, Spec, Tool};
+use crate::template::{Guard, References, RenderError, Tree};
+
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub tools: Vec<Planned>,
+    pub pipeline: bool,
+    pub select: Vec<String>,
+    /// Whether a rule can lead back: then tools may be called more often.
+    pub jumps: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub label: String,
+    pub kind: String,
+    pub config: Tree,
+    pub input: Vec<(String, Tree)>,
+    pub set: Vec<Assignment>,
+    pub rules: Vec<PlannedRule>,
+    pub timeout_ms: Option<u64>,
+    /// What is referred to before the call, and after it.
+    pub before: References,
+    pub after: References,
+}
+
+#[derive(Debug)]
+pub(super) struct PlannedRule {
+    /// Nothing for `else`.
+    pub when: Option<Guard>,
+    pub set: Vec<Assignment>,
+    pub action: Option<Action>,
+}
+
+/// One entry of a `set`.
+#[derive(Debug)]
+pub(super) struct Assignment {
+    /// Where in the context it goes.
+    pub path: Vec<String>,
+    /// The name it is reported under, unless it stays within this run.
+    pub reported: Option<String>,
+    pub value: Tree,
+}
+
+impl Plan {
+    pub(super) fn compile(line: &[u8]) -> Result<Self, String> {
+        let spec: Spec = serde_json::from_slice(line).map_err(|error| format!("the task cannot be read: {error}"))?;
+        if spec.tools.is_empty() {
+            return Err(format!("step `{}` has no tool to call", spec.step));
+        }
+        let jumps =
+            spec.tools.iter().flat_map(|tool| &tool.rules).any(|rule| matches!(rule.action, Some(Action::Jump { .. })));
+        let tools = spec.tools.into_iter().map(planned).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        Ok(Self { tools, pipeline: spec.pipeline, select: spec.output_select, jumps })
+    }
+}
+
+fn planned(tool: Tool) -> Result<Planned, RenderError> {
+    let (mut before, mut after) = (References::default(), References::default());
+    let (config, input) = (Json::Object(tool.config), Json::Object(tool.input));
+    before.add_json(&config);
+    before.add_json(&input);
+    add_values(&mut after, &tool.set);
+    for rule in &tool.rules {
+        rule.when.iter().for_each(|when| after.add_guard(when));
+        add_values(&mut after, &rule.set);
+    }
+    let Json::Object(input) = input else { unreachable!("it was made of an object") };
+    Ok(Planned {
+        config: Tree::compile(&config)?,
+        input: input
+            .into_iter()
+            .map(|(name, value)| Ok((name, Tree::compile(&value)?)))
+            .collect::<Result<_, RenderError>>()?,
+        set: assignments(&tool.set, false)?,
+        rules: tool.rules.into_iter().map(planned_rule).collect::<Result<_, _>>()?,
+        label: tool.label,
+        kind: tool.kind,
+        timeout_ms: tool.timeout_ms,
+        before,
+        after,
+    })
+}
+
+fn add_values(found: &mut References, set: &Map<String, Json>) {
+    set.values().for_each(|value| found.add_json(value));
+}
+
+fn planned_rule(rule: Rule) -> Result<PlannedRule, RenderError> {
+    let when = rule.when.as_ref().map(Guard::compile).transpose()?;
+    Ok(PlannedRule { when, set: assignments(&rule.set, true)?, action: rule.action })
+}
+
+/// `bare`: whether names without a scope are variables of the execution. Those of a rule are, those of a task's own
+/// `set` stay within the run.
+fn assignments(set: &Map<String, Json>, bare: bool) -> Result<Vec<Assignment>, RenderError> {
+    set.iter()
+        .map(|(name, value)| {
+            let (path, reported) = match name.split_once('.') {
+                Some(("ctx" | "step", rest)) => (rest, Some(rest)),
+                Some(("iter", _)) => (name.as_str(), None),
+                _ => (name.as_str(), bare.then_some(name.as_str())),
+            };
+            Ok(Assignment {
+                path: path.split('.').map(str::to_owned).collect(),
+                reported: reported.map(str::to_owned),
+                value: Tree::compile(value)?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,133 @@
+//! From a tool's templates to the call of it.
+
+use serde_json::{Map, Value as Json};
+
+use super::memory::Stage;
+use super::outcome::{Outcome, Wanted};
+use super::plan::Planned;
+use super::scope::Scope;
+use super::turn::{Action, Call, Execute};
+use crate::template::{RenderError, from_json, is_truthy};
+
+type Fields = Map<String, Json>;
+
+/// What goes out, and what is waited for then.
+pub(super) struct Prepared {
+    pub action: Action,
+    pub stage: Stage,
+}
+
+/// What cannot be rendered, or makes no call, is an outcome like that of a tool that failed.
+pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, attempt: u32) -> Result<Prepared, Box<Outcome>> {
+    let (input, mut config) = rendered(tool, scope)
+        .map_err(|error| Box::new(Outcome::failure("template", format!("`{}`: {error}", tool.label), false)))?;
+    if tool.kind == "playbook" {
+        return execute(tool, input, config);
+    }
+    let mut call = Call {
+        kind: tool.kind.clone(),
+        plugin: None,
+        version: None,
+        arguments: String::new(),
+        body: None,
+        capabilities: None,
+        timeout_ms: tool.timeout_ms,
+        label: tool.label.clone(),
+        attempt,
+    };
+    let arguments = if tool.kind == "wasm" {
+        name_plugin(&mut call, &config).map_err(invalid)?;
+        input
+    } else {
+        if !input.is_empty() {
+            config.insert("input".to_owned(), Json::Object(input));
+        }
+        config
+    };
+    call.arguments = Json::Object(arguments).to_string();
+    Ok(Prepared { action: Action::Call(call), stage: Stage::Calling })
+}
+
+/// The input of a tool, and its configuration, which sees the input's fields as names.
+fn rendered(tool: &Planned, scope: &Scope<'_>) -> Result<(Fields, Fields), RenderError> {
+    let context = scope.context(&tool.before, []);
+    let mut input: Fields = scope.bound().map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
+    for (name, value) in &tool.input {
+        input.insert(name.clone(), value.render(&context)?);
+    }
+    let config = match tool.config.constant() {
+        Some(constant) => constant.clone(),
+        None => {
+            tool.config.render(&context.with(input.iter().map(|(name, value)| (name.as_str(), from_json(value)))))?
+        }
+    };
+    match config {
+        Json::Object(config) => Ok((input, config)),
+        _ => unreachable!("an object renders as an object"),
+    }
+}
+
+fn invalid(message: String) -> Box<Outcome> {
+    Box::new(Outcome::failure("invalid_input", message, false))
+}
+
+fn text<'c>(config: &'c Fields, name: &str) -> Option<&'c str> {
+    config.get(name).and_then(Json::as_str).filter(|text| !text.trim().is_empty())
+}
+
+fn name_plugin(call: &mut Call, config: &Fields) -> Result<(), String> {
+    let empty = Map::new();
+    let plugin = config.get("plugin").unwrap_or(&Json::Null);
+    let fields = plugin.as_object().unwrap_or(&empty);
+    let path = plugin.as_str().or_else(|| text(fields, "path"));
+    call.plugin = Some(path.ok_or_else(|| format!("`{}` does not say which plugin to call", call.label))?.to_owned());
+    call.version = fields.get("version").or_else(|| config.get("version")).and_then(|version| match version {
+        Json::String(text) => Some(text.clone()),
+        Json::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    call.capabilities = match fields.get("capabilities").or_else(|| config.get("capabilities")) {
+        None | Some(Json::Null) => None,
+        Some(Json::Array(names)) if names.iter().all(Json::is_string) => {
+            Some(names.iter().filter_map(Json::as_str).map(str::to_owned).collect())
+        }
+        Some(other) => return Err(format!("capabilities are a list of names and not `{other}`")),
+    };
+    Ok(())
+}
+
+fn execute(tool: &Planned, input: Fields, config: Fields) -> Result<Prepared, Box<Outcome>> {
+    let path =
+        text(&config, "path").ok_or_else(|| invalid(format!("`{}` does not say which playbook to run", tool.label)))?;
+    let version = match config.get("version") {
+        None | Some(Json::Null) => None,
+        Some(version) => {
+            let number = version.as_u64().or_else(|| version.as_str().and_then(|text| text.trim().parse().ok()));
+            let number = number.and_then(|number| u32::try_from(number).ok());
+            Some(number.ok_or_else(|| invalid(format!("`{version}` is not the version of a playbook")))?)
+        }
+    };
+    let mut payload = input;
+    if tool.input.is_empty() {
+        match config.get("payload") {
+            None | Some(Json::Null) => {}
+            Some(Json::Object(fields)) => payload.extend(fields.clone()),
+            Some(other) => return Err(invalid(format!("the payload of a playbook is an object and not `{other}`"))),
+        }
+    }
+    let step = text(&config, "return_step").or_else(|| text(&config, "result_step"));
+    let returns = step.is_some() || config.get("return_result").is_some_and(|flag| is_truthy(&from_json(flag)));
+    let wait = match config.get("wait") {
+        None | Some(Json::Null) => returns,
+        Some(wait) => is_truthy(&from_json(wait)),
+    };
+    let action = Action::Execute(Execute {
+        path: path.to_owned(),
+        version,
+        payload: Json::Object(payload).to_string(),
+        wait,
+        label: tool.label.clone(),
+    });
+    let wanted = step.map_or(Wanted::Output, |step| Wanted::Step(step.to_owned()));
+    Ok(Prepared { action, stage: Stage::Executing { path: path.to_owned(), wanted } })
+}

@@ -1,0 +1,206 @@
+//! What goes out for a tool, and what its answer becomes.
+
+use super::*;
+
+#[test]
+fn a_tool_gets_its_rendered_configuration_and_input() {
+    let spec = object(tool(
+        "get",
+        json!({
+            "kind": "http", "timeout_ms": 900,
+            "config": {"url": "{{ base }}/{{ id }}", "headers": {"{{ name }}": "x"}, "body": "{{ rows }}", "n": "{{ id }}"},
+            "input": {"id": "{{ item.id + 1 }}", "name": "k", "_total": 9},
+        }),
+    ));
+    let inputs = json!({
+        "context": {"base": "http://x", "item": {"id": 4}, "rows": [1, 2], "id": "hidden"},
+        "bind": {"item": {"id": 4}, "_index": 0, "_total": 3},
+    });
+    let ran = Kernel::default().run(&spec, &inputs, &mut answers([Ok(json!({"ok": true}))]));
+    assert_eq!(
+        ran.arguments(0),
+        json!({
+            "url": "http://x/5", "headers": {"k": "x"}, "body": [1, 2], "n": 5,
+            "input": {"item": {"id": 4}, "_index": 0, "_total": 9, "id": 5, "name": "k"},
+        })
+    );
+    let call = &ran.calls[0];
+    assert_eq!(
+        (call.kind.as_str(), call.timeout_ms, call.attempt, call.plugin.as_deref()),
+        ("http", Some(900), 1, None)
+    );
+    assert_eq!(
+        ran.report,
+        Report {
+            data: crate::event::Data { value: json!({"ok": true}), ..Default::default() },
+            error: None,
+            set: serde_json::Map::new(),
+            plugin: Some("tools/x@1".into()),
+            digest: Some("d".into()),
+            calls: 1,
+            took: 5,
+        }
+    );
+}
+
+#[test]
+fn data_that_looks_like_a_template_is_not_rendered() {
+    let spec = object(tool("t", json!({"config": {"a": "{{ text }}", "b": "{{ item }}"}})));
+    let inputs = json!({"context": {"text": "{{ secret }}", "secret": "s"}, "bind": {"item": "{{ secret }}"}});
+    let ran = Kernel::default().run(&spec, &inputs, &mut answers([Ok(json!(1))]));
+    assert_eq!(ran.arguments(0)["a"], json!("{{ secret }}"));
+    assert_eq!(ran.arguments(0)["b"], json!("{{ secret }}"));
+    assert_eq!(ran.arguments(0)["input"]["item"], json!("{{ secret }}"));
+}
+
+#[test]
+fn a_plugin_gets_its_input_only() {
+    for (config, expected) in [
+        (
+            json!({"plugin": {"path": "acme/sum", "version": "1.2", "capabilities": ["log"]}}),
+            (Some("1.2"), Some(vec!["log".to_owned()])),
+        ),
+        (json!({"plugin": "acme/{{ n }}", "version": 3, "capabilities": []}), (Some("3"), Some(vec![]))),
+        (json!({"plugin": {"path": "acme/sum"}}), (None, None)),
+    ] {
+        let spec = object(tool("t", json!({"kind": "wasm", "config": config, "input": {"a": "{{ x }}"}})));
+        let ran = run(&spec, json!({"x": [1], "n": "sum"}), &mut answers([Ok(json!(6))]));
+        let call = &ran.calls[0];
+        assert_eq!((call.plugin.as_deref(), ran.arguments(0)), (Some("acme/sum"), json!({"a": [1]})));
+        assert_eq!((call.version.as_deref(), call.capabilities.clone()), expected);
+        assert_eq!(ran.data(), &json!(6));
+    }
+    for config in [json!({}), json!({"plugin": 3}), json!({"plugin": "x", "capabilities": "log"})] {
+        let ran =
+            run(&object(tool("t", json!({"kind": "wasm", "config": config}))), json!({}), &mut answers([Ok(json!(1))]));
+        assert_eq!((ran.code(), ran.calls.len()), (Some("invalid_input"), 0));
+    }
+}
+
+#[test]
+fn a_playbook_is_executed() {
+    let step = json!({"output": {"value": {"last": 1}}, "steps": {"x": {"value": {"score": 5, "status": "fine"}}, "l": {"value": [1]}}});
+    for (config, input, wait, payload, data) in [
+        (
+            json!({"payload": {"a": "{{ n }}"}}),
+            json!({}),
+            false,
+            json!({"item": 1, "a": 3}),
+            json!({"status": "started", "execution_id": "99", "path": "p/q", "async": true}),
+        ),
+        (
+            json!({"payload": {"a": 1}, "return_step": "x", "version": "2"}),
+            json!({"b": "{{ n }}"}),
+            true,
+            json!({"item": 1, "b": 3}),
+            json!({"execution_id": "99", "status": "fine", "score": 5}),
+        ),
+        (
+            json!({"return_step": "l"}),
+            json!({}),
+            true,
+            json!({"item": 1}),
+            json!({"execution_id": "99", "status": "completed", "data": [1]}),
+        ),
+        (
+            json!({"return_step": "nosuch"}),
+            json!({}),
+            true,
+            json!({"item": 1}),
+            json!({"execution_id": "99", "status": "completed", "last": 1}),
+        ),
+        (json!({"return_result": true}), json!({}), true, json!({"item": 1}), json!({"last": 1})),
+        (json!({"wait": true}), json!({}), true, json!({"item": 1}), json!({"last": 1})),
+        (
+            json!({"wait": false, "return_step": "x"}),
+            json!({}),
+            false,
+            json!({"item": 1}),
+            json!({"status": "started", "execution_id": "99", "path": "p/q", "async": true}),
+        ),
+    ] {
+        let mut config = config;
+        config["path"] = json!("p/{{ q }}");
+        let kernel =
+            Kernel { child: Some((if wait { "completed" } else { "started" }, step.clone())), ..Kernel::default() };
+        let spec = object(tool("t", json!({"kind": "playbook", "config": config, "input": input})));
+        let inputs = json!({"context": {"n": 3, "q": "q"}, "bind": {"item": 1}});
+        let ran = kernel.run(&spec, &inputs, &mut answers([Ok(json!(1))]));
+        let execute = &ran.executes[0];
+        assert_eq!((execute.path.as_str(), execute.wait, execute.label.as_str()), ("p/q", wait, "t"));
+        assert_eq!(execute.payload.parse::<Json>().ok(), Some(payload));
+        assert_eq!((ran.data(), ran.code()), (&data, None));
+    }
+    let failed = json!({"error": {"code": "x", "message": "boom"}});
+    for (status, code) in [("failed", "child_failed"), ("cancelled", "child_cancelled")] {
+        let kernel = Kernel { child: Some((status, failed.clone())), ..Kernel::default() };
+        let spec = object(tool("t", json!({"kind": "playbook", "config": {"path": "p", "return_step": "x"}})));
+        let ran = kernel.run(&spec, &json!({"context": {}}), &mut answers([Ok(json!(1))]));
+        assert_eq!((ran.code(), ran.data()), (Some(code), &json!(null)));
+        assert!(ran.report.error.is_some_and(|error| error.message.contains("boom")));
+    }
+    for config in [json!({}), json!({"path": "p", "version": "x"}), json!({"path": "p", "payload": 3})] {
+        let ran = run(
+            &object(tool("t", json!({"kind": "playbook", "config": config}))),
+            json!({}),
+            &mut answers([Ok(json!(1))]),
+        );
+        assert_eq!((ran.code(), ran.executes.len()), (Some("invalid_input"), 0));
+    }
+}
+
+#[test]
+fn answers_become_results_and_failures_errors() {
+    let long = "x".repeat(10);
+    for (kind, answer, code, retryable) in [
+        ("test", Ok(json!({"status_code": 500})), None, false),
+        ("http", Ok(json!({"status_code": 200, "data": long})), None, false),
+        ("http", Ok(json!({"status_code": 429})), Some("rate_limit"), true),
+        ("http", Ok(json!({"status_code": 401})), Some("auth"), false),
+        ("http", Ok(json!({"status_code": 403})), Some("auth"), false),
+        ("http", Ok(json!({"status_code": 404})), Some("not_found"), false),
+        ("http", Ok(json!({"status_code": 422})), Some("client_error"), false),
+        ("http", Ok(json!({"status_code": 503})), Some("server_error"), true),
+        ("http", Err("!timeout"), Some("timeout"), true),
+        ("test", Err("invalid_input"), Some("invalid_input"), false),
+        ("test", Err("?gone"), Some("outcome_unknown"), false),
+    ] {
+        let spec = object(tool("t", json!({"kind": kind})));
+        let ran = run(&spec, json!({}), &mut answers([answer.clone()]));
+        assert_eq!(ran.code(), code, "{answer:?}");
+        assert_eq!(ran.report.error.as_ref().is_some_and(|error| error.retryable), retryable, "{answer:?}");
+        assert_eq!(ran.data(), &answer.unwrap_or(Json::Null), "what the tool said is kept");
+    }
+}
+
+#[test]
+fn a_body_beside_the_answer_is_told_by_reference() {
+    let task = format!("{}\n", object(tool("t", json!({}))));
+    let mut runner = Runner::new();
+    let mut advance = |continuation: &[u8], news| {
+        runner.advance(Turn { execution: 1, command: "s#1", time_ms: 0, task: task.as_bytes(), continuation, news })
+    };
+    for (output, expected) in [
+        (
+            r#"{"name": "f"}"#,
+            json!({"name": "f", "_ref": "noetl://payload/ab", "_bytes": 12, "_media_type": "text/csv"}),
+        ),
+        ("[1]", json!({"data": [1], "_ref": "noetl://payload/ab", "_bytes": 12, "_media_type": "text/csv"})),
+    ] {
+        let next = advance(&[], News::Begin);
+        let answered = Answered { output: output.to_owned(), body: Some(("ab".into(), 12, "text/csv".into())) };
+        let called = Called { outcome: Ok(answered), duration_ms: 0, plugin: String::new(), digest: String::new() };
+        let Action::Done(done) = advance(&next.continuation, News::Called(called)).action else { panic!("it is done") };
+        let report: Report = serde_json::from_slice(&done.report).expect("a report");
+        assert_eq!(report.data.value, expected);
+    }
+}
+
+#[test]
+fn a_tool_that_cannot_be_rendered_fails_without_being_called() {
+    for more in [json!({"config": {"a": "{{ missing + 1 }}"}}), json!({"input": {"a": "{{ missing + 1 }}"}})] {
+        let ran = run(&object(tool("t", more)), json!({}), &mut answers([Ok(json!(1))]));
+        assert_eq!((ran.code(), ran.calls.len(), ran.report.calls), (Some("template"), 0, 0));
+        assert!(ran.report.error.is_some_and(|error| error.message.contains("missing + 1")));
+    }
+}

@@ -1,0 +1,98 @@
+//! Playbooks a pipeline starts. (A step that is nothing but a sub-playbook is started by the drive itself.)
+//!
+//! A pipeline that is run again after a crash must find the child it started, not start another: the child's id is
+//! put down under the command's key first, and the log knows a key it has seen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_contract::Tenant;
+use noetl_host::services::orchestration::Happening;
+use noetl_host::services::running::{Execute, Executed, News};
+use noetl_store::log::{Append, Expected, Log, StreamId};
+use tokio::sync::oneshot;
+
+use super::api::{Ended, EngineError};
+use super::ids::ExecutionId;
+use super::message::{Message, Queued, Reply};
+use super::shard::Shard;
+use super::tasks::TaskKey;
+use crate::Kernel;
+
+/// A child may take as long as it likes; its own time-outs end it.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+impl Shard {
+    pub(super) fn execute_child(&mut self, kernel: &Arc<Kernel>, key: TaskKey, execute: Execute) {
+        let Some(threads) = kernel.host.threads() else { return };
+        let root = self.live.get(&key.execution).map_or(key.execution, |live| live.root);
+        let Some(task) = self.tasks.get_mut(&key) else { return };
+        let (sender, tenant, kernel) = (self.sender.clone(), task.tenant.clone(), kernel.clone());
+        let running = threads.spawn(async move {
+            let executed = match start_and_wait(&kernel, &tenant, &key, root, execute).await {
+                Ok(executed) => executed,
+                Err(error) => {
+                    let body = serde_json::json!({
+                        "output": null,
+                        "error": {"code": error.code(), "message": error.to_string(), "retryable": false},
+                    });
+                    Executed { execution: 0, status: "failed".to_owned(), body: body.to_string() }
+                }
+            };
+            let _ = sender.send(Message::News(key, News::Executed(executed)));
+        });
+        task.running = Some(running.abort_handle());
+    }
+}
+
+async fn start_and_wait(
+    kernel: &Arc<Kernel>,
+    tenant: &Tenant,
+    key: &TaskKey,
+    root: ExecutionId,
+    execute: Execute,
+) -> Result<Executed, EngineError> {
+    let engine = kernel.engine();
+    let Execute { path, version, payload, wait, label } = execute;
+    let entry = engine.shared().playbook(tenant, &path, version);
+    let entry = entry.ok_or(EngineError::PlaybookNotFound { path, version })?;
+    let (execution, known) = claim(kernel, key, &label).await?;
+    let store = |error: noetl_store::log::ReadError| EngineError::Store(error.to_string());
+    let exists = known && kernel.log().head(&super::segment::stream_of(execution)).map_err(store)?.is_some();
+    if !exists {
+        let (answer, recorded) = oneshot::channel();
+        // No parent is named: the pipeline waits for it itself, and its end is no input of the parent.
+        let start =
+            engine.shared().start(&entry, tenant, payload, None, root, format!("execution {}", key.execution));
+        let queued = Queued::new(execution, tenant.clone(), Happening::Start(start), Reply::Recorded(answer));
+        engine.send(root, Message::Input(Box::new(queued)))?;
+        recorded.await.map_err(|_| EngineError::Stopping)??;
+    }
+    if !wait {
+        return Ok(Executed { execution: execution.0, status: "started".to_owned(), body: "{}".to_owned() });
+    }
+    match engine.wait(execution, FOR_EVER).await? {
+        Some(Ended { status, body }) => Ok(Executed { execution: execution.0, status, body }),
+        None => Err(EngineError::Stopping),
+    }
+}
+
+/// The child's id, and whether it was put down before.
+async fn claim(kernel: &Kernel, key: &TaskKey, label: &str) -> Result<(ExecutionId, bool), EngineError> {
+    let fresh = kernel.engine().shared().mint.next();
+    let append = Append {
+        stream: StreamId::new(format!("children/{}", key.execution)),
+        expected: Expected::Any,
+        key: Some(noetl_contract::Digest::of(key.idempotency_key(label).as_bytes()).hex()),
+        body: fresh.to_string().into_bytes().into(),
+    };
+    let appended = kernel.log().append(append).await.map_err(|error| EngineError::Store(error.to_string()))?;
+    if !appended.duplicate {
+        return Ok((fresh, false));
+    }
+    let store = |error: noetl_store::log::ReadError| EngineError::Store(error.to_string());
+    let segments = kernel.log().read_all(appended.position.saturating_sub(1), 1).map_err(store)?;
+    let text = segments.first().map(|segment| String::from_utf8_lossy(&segment.body).into_owned());
+    let known = text.and_then(|text| text.parse().ok());
+    known.map(|execution| (execution, true)).ok_or_else(|| EngineError::Store("a child's id cannot be read".to_owned()))
+}
