@@ -81,13 +81,13 @@ async fn log_rate(log: &Arc<FileLog>, in_flight: usize) -> Result<f64> {
 }
 
 /// A preallocated file, written from start to end and around again.
-struct Raw {
+pub struct Raw {
     file: File,
     offset: usize,
 }
 
 impl Raw {
-    fn new(folder: &Path) -> Result<Raw> {
+    pub fn new(folder: &Path) -> Result<Raw> {
         let file = File::create(folder.join("raw")).context("create the raw file")?;
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, RAW_BYTES as u64)
             .context("preallocate")?;
@@ -99,7 +99,8 @@ impl Raw {
         Ok(Raw { file, offset: 0 })
     }
 
-    fn rate(&mut self, in_flight: usize) -> Result<f64> {
+    /// Bodies a second, a group of `in_flight` synced at once.
+    pub fn rate(&mut self, in_flight: usize) -> Result<f64> {
         let group = vec![7; BODY * in_flight];
         let started = Instant::now();
         let mut appended = 0_usize;

@@ -4,6 +4,7 @@
 //! is measured alternately with its baseline, and the ratio is what counts. Thresholds live here and never in tests.
 
 mod bare;
+mod engine;
 mod host;
 mod log;
 mod rows;
@@ -13,14 +14,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::{Args, Parser};
 
 use rows::Rows;
 
 /// A bench and its name on the command line.
-type Bench = (&'static str, fn() -> Result<Rows>);
+type Bench = (&'static str, fn(Options) -> Result<Rows>);
 
-const BENCHES: &[Bench] = &[("log", log::run), ("host", host::run)];
+const BENCHES: &[Bench] = &[("log", |_| log::run()), ("host", |_| host::run()), ("engine", engine::run)];
+
+#[derive(Clone, Copy, Args)]
+pub struct Options {
+    /// Executions that `engine` lets end before it looks whether they slow the next ones down.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    finished: u32,
+}
 
 #[derive(Parser)]
 #[command(about = "Measure noetl.", disable_version_flag = true)]
@@ -30,6 +38,8 @@ struct Cli {
     /// Write the rows to this file as well.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    options: Options,
 }
 
 fn main() -> ExitCode {
@@ -49,7 +59,7 @@ fn run(cli: &Cli) -> Result<bool> {
         eprintln!("this is a build without optimisations: its numbers mean nothing, use `cargo xtask bench`");
     }
     let (_, bench) = BENCHES.iter().find(|(name, _)| *name == cli.name).context("clap lets only known names pass")?;
-    let rows = bench()?;
+    let rows = bench(cli.options)?;
     println!("{}", rows.table());
     if let Some(file) = &cli.json {
         std::fs::write(file, rows.json()?).with_context(|| format!("write {}", file.display()))?;

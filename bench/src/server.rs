@@ -141,14 +141,15 @@ fn version(base: &[u8], number: u32) -> Result<Vec<u8>> {
     Ok(noetl_contract::manifest::replace(&changed, &manifest)?)
 }
 
-struct Server {
+/// A running server; killed when dropped.
+pub struct Server {
     child: Child,
-    url: String,
-    token: String,
+    pub url: String,
+    pub token: String,
 }
 
 impl Server {
-    fn start(data: &Path) -> Result<Self> {
+    pub fn start(data: &Path) -> Result<Self> {
         let mut child = Command::new(noetl()?)
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
@@ -170,7 +171,11 @@ impl Server {
         Ok(Self { child, url, token })
     }
 
-    async fn ready(&self) -> Result<()> {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub async fn ready(&self) -> Result<()> {
         let client = client()?;
         while !client.get(format!("{}/ready", self.url)).send().await?.status().is_success() {
             tokio::task::yield_now().await;
@@ -178,7 +183,7 @@ impl Server {
         Ok(())
     }
 
-    fn resident_mib(&self) -> Result<f64> {
+    pub fn resident_mib(&self) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("every process has it")?;
         let kib: f64 = line.split_whitespace().nth(1).context("a number")?.parse()?;

@@ -163,7 +163,7 @@ impl Client {
             (403, "forbidden_tenant" | "foreign_tenant") => Some("use a token of the tenant that owns it".to_owned()),
             _ => None,
         };
-        failure.problem = Some(problem);
+        failure.problem = Some(Box::new(problem));
         failure
     }
 }

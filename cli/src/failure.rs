@@ -50,7 +50,7 @@ pub struct Failure {
     /// Address of the page that explains the error.
     pub help: Option<String>,
     /// The server's own document, when it gave one.
-    pub problem: Option<Value>,
+    pub problem: Option<Box<Value>>,
 }
 
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -86,7 +86,7 @@ impl Failure {
     }
 
     fn document(&self) -> Value {
-        let mut document = self.problem.clone().unwrap_or_else(|| json!({ "detail": self.message }));
+        let mut document = self.problem.as_deref().cloned().unwrap_or_else(|| json!({ "detail": self.message }));
         if let Value::Object(fields) = &mut document {
             fields.insert("exit_code".into(), json!(self.exit as u8));
             if let Some(next) = &self.next {
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_problem_document_keeps_its_fields_and_gains_the_exit_code() {
         let mut failure = Failure::new(Exit::Conflict, "taken").next("bump the version");
-        failure.problem = Some(json!({ "code": "version_taken", "existing": "sha256:00" }));
+        failure.problem = Some(Box::new(json!({ "code": "version_taken", "existing": "sha256:00" })));
         let document = failure.document();
         assert_eq!(document["existing"], "sha256:00");
         assert_eq!(document["exit_code"], 5);

@@ -59,6 +59,6 @@ fn verify(context: &Context) -> Outcome {
     }
     let mut failure = Failure::failed(format!("the log has problems:\n  {}", found.problems.join("\n  ")))
         .next("keep a copy of the folder before anything else");
-    failure.problem = Some(value);
+    failure.problem = Some(Box::new(value));
     Err(failure)
 }

@@ -71,7 +71,7 @@ fn lists_and_texts_have_extracts_too() {
 }
 
 #[test]
-fn an_extract_settles_what_it_holds_and_nothing_else() {
+fn an_extract_covers_what_it_holds_and_nothing_else() {
     let summary = extract(&large(), 4096, &[]).value;
     for (text, expected) in [
         ("count", true),

@@ -1,10 +1,12 @@
 //! Fixed events give fixed checksums, in every build of this code.
 //!
-//! `corpus/<name>.jsonl` is a chain as it was written once: an event a line, an empty line between segments. These files are
-//! never edited, because such events are in people's logs. `corpus/checksums.json` has what they come to: one checksum a
-//! surface of the replay, one for all of it, and one each for the events in full and for the reason of the outcome.
+//! `corpus/<name>.jsonl` is a chain as it was written once: an event a line, an empty line between segments. These
+//! files are never edited, because such events are in people's logs. `corpus/checksums.json` has what they come to: one
+//! checksum a surface of the replay, one for all of it, and one each for the events in full and for the reason of the
+//! outcome.
 //!
-//! A difference means that the same chain is now shown otherwise. If that is meant, take the new values from the message.
+//! A difference means that the same chain is now shown otherwise. If that is meant, take the new values from the
+//! message.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -5,8 +5,11 @@
 
 mod api;
 mod guests;
+pub mod load;
+mod outside;
 mod server;
 
 pub use api::{Answer, Api};
-pub use guests::{guest, with_manifest, with_marker};
+pub use guests::{guest, system_guest, with_manifest, with_marker, with_version};
+pub use outside::Outside;
 pub use server::{Server, noetl_bin};

@@ -1,6 +1,6 @@
 //! Playbooks through the real command: checked, run in one process, and run on a server.
 //!
-//! The playbooks use what comes with the engine only: `noop` answers with its own configuration, `playbook` runs another
+//! The playbooks use what comes with the engine only: `noop` answers with the `result` it is given, `playbook` runs another
 //! one, `park` waits for somebody.
 //!
 //! The command is `$NOETL_BIN`, else the one beside these tests.
@@ -21,23 +21,23 @@ metadata: {name: orders, path: demo/orders}
 workload: {city: Oslo, limit: 3, items: [1, 2, 3]}
 workflow:
   - step: start
-    tool: {kind: noop, city: "{{ city }}"}
+    tool: {kind: noop, result: {city: "{{ city }}"}}
     set: {ctx.greeting: "hello {{ output.city }}"}
     next:
       arcs:
         - {step: each, when: "{{ limit > 1 }}"}
         - {step: small}
   - step: small
-    tool: {kind: noop, size: small}
+    tool: {kind: noop, result: {size: small}}
   - step: each
     loop: {in: "{{ items }}", iterator: item, spec: {mode: parallel, max_in_flight: 2}}
-    tool: {kind: noop, value: "{{ item }}"}
+    tool: {kind: noop, result: "{{ item }}"}
     next: child
   - step: child
     tool: {kind: playbook, path: demo/child, return_step: done, input: {from: "{{ greeting }}"}}
     next: finish
   - step: finish
-    tool: {kind: noop, greeting: "{{ greeting }}", limit: "{{ limit }}", city: "{{ city }}"}
+    tool: {kind: noop, result: {greeting: "{{ greeting }}", limit: "{{ limit }}", city: "{{ city }}"}}
 "#;
 
 const CHILD: &str = r#"
@@ -50,7 +50,7 @@ workflow:
     tool: {kind: noop}
     next: done
   - step: done
-    tool: {kind: noop, from: "{{ from }}"}
+    tool: {kind: noop, result: {from: "{{ from }}"}}
 "#;
 
 /// Fails in its second step.
@@ -61,7 +61,7 @@ metadata: {name: broken, path: demo/broken}
 workload: {fail: true}
 workflow:
   - step: start
-    tool: {kind: noop, n: 1}
+    tool: {kind: noop, result: 1}
     next: risky
   - step: risky
     tool:
@@ -82,7 +82,7 @@ workflow:
     tool: {kind: park, message: "ship it?"}
     next: ship
   - step: ship
-    tool: {kind: noop, answer: "{{ start.answer }}"}
+    tool: {kind: noop, result: {answer: "{{ start.answer }}"}}
 "#;
 
 /// Two errors and a key nobody knows.

@@ -9,15 +9,25 @@ use crate::build;
 use crate::project::{Project, must_run};
 
 /// The benches `noetl-bench` knows.
-pub const NAMES: &[&str] = &["log", "host"];
+pub const NAMES: &[&str] = &["log", "host", "engine"];
 
-pub fn run(project: &Project, name: &str, json: Option<PathBuf>) -> Result<()> {
+/// Where scripts that measure other engines are, beside the checkout. Without them nothing is compared with.
+const PEERS: &str = "../shared/peers";
+
+pub fn run(project: &Project, name: &str, json: Option<PathBuf>, finished: Option<u32>) -> Result<()> {
     let noetl = build::everything(project, true)?;
     let mut bench = Command::new(noetl.with_file_name("noetl-bench"));
     bench.arg(name);
     if let Some(file) = json {
         // Relative to where the user is, not to where the bench runs.
         bench.arg("--json").arg(std::path::absolute(&file).with_context(|| format!("use {}", file.display()))?);
+    }
+    if let Some(finished) = finished {
+        bench.arg("--finished").arg(finished.to_string());
+    }
+    let peers = project.root.join(PEERS);
+    if peers.is_dir() {
+        bench.env("NOETL_PEER_SCRIPTS", peers);
     }
     bench.env("NOETL_BIN", noetl).env("NOETL_GUESTS_DIR", project.guests());
     must_run(&mut bench)

@@ -56,6 +56,9 @@ enum Command {
         /// Write the rows to this file as well.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
+        /// For `engine`: executions that end before it looks whether they slow the next ones down.
+        #[arg(long, value_name = "N")]
+        finished: Option<u32>,
     },
     /// Formatting, lints, file sizes and the frozen contract.
     Check,
@@ -84,7 +87,7 @@ fn run(command: Command) -> Result<bool> {
         }
         Command::Demo => demo::run(&project).map(|()| true),
         Command::Test { suite, long } => suites::run(&project, suite.as_deref(), long),
-        Command::Bench { name, json } => bench::run(&project, &name, json).map(|()| true),
+        Command::Bench { name, json, finished } => bench::run(&project, &name, json, finished).map(|()| true),
         Command::Check => check::run(&project),
     }
 }

@@ -62,6 +62,8 @@ const SUITES: &[Suite] = &[
     end_to_end!("faults", "guests that go wrong, and what is done about them"),
     end_to_end!("bulk", "large data in bounded memory"),
     end_to_end!("engine_api", "playbooks and executions over the HTTP interface"),
+    end_to_end!("engine_crash", "the server killed while playbooks run"),
+    end_to_end!("engine_swap", "the engine's services replaced and broken while playbooks run"),
     end_to_end!("engine_cli", "playbooks through the command, with and without a server"),
 ];
 

@@ -97,14 +97,14 @@ fn refuse(problems: &[Problem]) -> Failure {
         many => format!("the configuration is wrong in {} places:\n  {}", many.len(), many.join("\n  ")),
     };
     let mut failure = Failure::new(Exit::Usage, message).next("`noetl config docs` describes every option");
-    failure.problem = Some(json!({
+    failure.problem = Some(Box::new(json!({
         "code": "bad_configuration",
         "problems": problems
             .iter()
             .map(|problem| json!({ "file": problem.file, "line": problem.line, "column": problem.column,
                                    "message": problem.message }))
             .collect::<Vec<_>>(),
-    }));
+    })));
     failure
 }
 

@@ -142,8 +142,9 @@ async fn end_of(client: &Client, id: ExecutionId, limit: Option<u64>) -> Outcome
                 let mut failure = Failure::failed(format!("execution {id} still runs"))
                     .next(format!("`noetl status {id}` shows it, `noetl why {id}` what it waits for"));
                 let detail = failure.message.clone();
-                failure.problem =
-                    Some(json!({ "code": "still_running", "detail": detail, "execution_id": id.to_string() }));
+                failure.problem = Some(Box::new(
+                    json!({ "code": "still_running", "detail": detail, "execution_id": id.to_string() }),
+                ));
                 return Err(failure);
             }
         },

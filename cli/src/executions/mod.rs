@@ -43,8 +43,9 @@ pub fn ending(ended: &Value) -> Option<Failure> {
     };
     let mut failure = Failure::failed(one_line(&message, 1000)).next(format!("`noetl why {id}` tells what led to it"));
     let code = format!("execution_{status}");
-    failure.problem =
-        Some(json!({ "code": code, "detail": failure.message, "execution_id": id, "status": status, "error": error }));
+    failure.problem = Some(Box::new(
+        json!({ "code": code, "detail": failure.message, "execution_id": id, "status": status, "error": error }),
+    ));
     Some(failure)
 }
 

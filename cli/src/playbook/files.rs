@@ -114,7 +114,7 @@ mod tests {
             collect(named).expect("readable").into_iter().map(|source| source.file).collect()
         };
         assert_eq!(files(&[place.path().to_owned()]), [b, a]);
-        assert_eq!(files(&[named.clone()]), [named]);
+        assert_eq!(files(std::slice::from_ref(&named)), [named]);
         assert_eq!(collect(&[place.path().join("none")]).expect_err("missing").exit, Exit::NotFound);
         assert_eq!(collect(&[place.path().join(".git/..").join("deep")]).expect("one").len(), 1);
     }

@@ -98,7 +98,7 @@ fn refusal(refused: Vec<(&Source, Failure)>, all: usize, context: &Context) -> F
     let mut documents = Vec::new();
     let mut lines = Vec::new();
     for (source, failure) in &refused {
-        let problem = failure.problem.clone().unwrap_or_else(|| json!({ "detail": failure.message }));
+        let problem = failure.problem.as_deref().cloned().unwrap_or_else(|| json!({ "detail": failure.message }));
         let found = list(&problem["problems"]);
         match found.is_empty() {
             true => lines.push(format!("{}: {failure}", source.name())),
@@ -111,6 +111,7 @@ fn refusal(refused: Vec<(&Source, Failure)>, all: usize, context: &Context) -> F
     }
     let mut failure = Failure::failed(format!("{} of {all} playbooks were refused", refused.len()))
         .next("`noetl validate FILE` checks without a server");
-    failure.problem = Some(json!({ "code": "invalid_playbook", "detail": failure.message, "refused": documents }));
+    failure.problem =
+        Some(Box::new(json!({ "code": "invalid_playbook", "detail": failure.message, "refused": documents })));
     failure
 }

@@ -57,7 +57,7 @@ impl Validate {
                 let mut failure = Failure::failed(format!("{wrong} of {} playbooks cannot run", checked.len()))
                     .next("`noetl schema playbook` prints the schema for editors");
                 // The problems themselves are data and went to stdout.
-                failure.problem = Some(json!({ "code": "invalid_playbook", "detail": failure.message }));
+                failure.problem = Some(Box::new(json!({ "code": "invalid_playbook", "detail": failure.message })));
                 Err(failure)
             }
         }

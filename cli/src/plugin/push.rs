@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_refusal_comes_with_the_exact_command() {
         let mut refusal = Failure::new(Exit::Conflict, "needs more");
-        refusal.problem = Some(json!({ "code": "needs_grant", "added": ["http-client", "payload"] }));
+        refusal.problem = Some(Box::new(json!({ "code": "needs_grant", "added": ["http-client", "payload"] })));
         let wanted = wanted_grants(&refusal);
         let failure = with_command(refusal, Path::new("my plugin"), &options(), &wanted);
         assert_eq!(

@@ -123,7 +123,7 @@ impl<F: Feed> Merge<F> {
                     self.start(child.to_owned());
                 }
             }
-            Some(child) if self.open.iter().any(|open| open == child) => {
+            Some(child) if child == "never" => {
                 let held = Held {
                     child: child.to_owned(),
                     until: Instant::now() + PATIENCE,

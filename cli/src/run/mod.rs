@@ -10,7 +10,7 @@
 mod board;
 pub mod follow;
 mod line;
-mod machine_code;
+mod outcome;
 pub mod payload;
 pub mod view;
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use noetl_contract::Tenant;
 use noetl_dispatch::Kernel;
-use noetl_dispatch::engine::{Engine, EngineError, Execute, ExecutionId};
+use noetl_dispatch::engine::{EngineError, Execute, ExecutionId};
 use noetl_registry::Actor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -37,7 +37,6 @@ use crate::playbook::problems;
 use crate::playbook::validate::{Checked, check};
 use crate::serve;
 use follow::{Feed, Teller, follow};
-use machine_code::MachineCode;
 use payload::Payload;
 use view::View;
 
@@ -136,25 +135,15 @@ impl Run {
 
     async fn start(&self, settings: &Settings, place: &Place, context: &Context) -> Outcome<Arc<Kernel>> {
         let folder = serve::open_folder(place.path())?;
-        let cache = folder.cache_dir();
-        let embedded = serve::embedded::all()?;
-        let code = match place {
-            Place::Temporary(_) => MachineCode::of_user(&embedded),
-            Place::Named(_) => None,
-        };
-        let ready = code.as_ref().is_none_or(|code| code.bring(&cache));
-        let kernel = serve::start_kernel(serve::options::kernel(settings), folder).await?;
-        if let (false, Some(code)) = (ready, &code) {
+        let started = serve::start_kernel(serve::options::kernel(settings), folder).await?;
+        if let Some(compiling) = started.compiling {
             if !self.quiet && !context.output.json {
                 context.output.say("making the engine's components ready; the next run has them at once");
             }
-            // All of them, so that what was compiled can be kept whole.
-            while !kernel.readiness().ready {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            code.keep(&cache);
+            // All of them, so that what was compiled can be kept whole. A panic there is reported by the runtime.
+            let _ = compiling.await;
         }
-        Ok(kernel)
+        Ok(started.kernel)
     }
 
     async fn execute(
@@ -186,7 +175,7 @@ impl Run {
         };
         let id = engine.execute(execute).await.map_err(refused)?.execution;
         self.watch(kernel, id, context).await?;
-        outcome(engine, id).await
+        outcome(kernel, id).await
     }
 
     /// Shows the execution until it ends; Ctrl-C cancels it.
@@ -241,7 +230,7 @@ fn tell_problems(checked: &Checked, quiet: bool, context: &Context) -> Outcome {
     }
     let mut failure = Failure::failed(format!("{} cannot run: {}", checked.file, problems::count(&checked.problems)));
     failure.problem =
-        Some(json!({ "code": "invalid_playbook", "detail": failure.message, "problems": checked.problems }));
+        Some(Box::new(json!({ "code": "invalid_playbook", "detail": failure.message, "problems": checked.problems })));
     Err(failure)
 }
 
@@ -262,18 +251,16 @@ fn refused(error: EngineError) -> Failure {
     if let EngineError::Invalid { problems } = &error {
         document["problems"] = serde_json::from_str(problems).unwrap_or_default();
     }
-    failure.problem = Some(document);
+    failure.problem = Some(Box::new(document));
     failure
 }
 
 /// The end of an execution that has ended, and why it ended so unless it completed.
-async fn outcome(engine: &Engine, id: ExecutionId) -> Outcome<Outcomes> {
+async fn outcome(kernel: &Kernel, id: ExecutionId) -> Outcome<Outcomes> {
+    let engine = kernel.engine();
     let ended = engine.wait(id, Duration::from_secs(60)).await.map_err(refused)?;
     let ended = ended.ok_or_else(|| Failure::failed(format!("execution {id} ended and does not say how")))?;
-    let mut value = json!({ "execution_id": id.to_string(), "status": ended.status });
-    if let (Value::Object(value), Ok(Value::Object(body))) = (&mut value, serde_json::from_str(&ended.body)) {
-        value.extend(body);
-    }
+    let value = outcome::of(kernel.payloads(), &id.to_string(), &ended.status, &ended.body).await;
     let why = match ended.status.as_str() {
         "completed" => None,
         // Without an explanation the error itself has to do.

@@ -6,12 +6,14 @@
 
 mod announce;
 pub mod embedded;
+mod machine_code;
 pub mod options;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use clap::Args;
 use noetl_dispatch::{Kernel, Options};
@@ -19,6 +21,7 @@ use noetl_registry::tokens::Admin;
 use noetl_store::folder::{DataFolder, FolderError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Context, SettingFlag};
@@ -27,6 +30,7 @@ use crate::config::load::Settings;
 use crate::config::{File, load_all};
 use crate::failure::{Exit, Failure, Outcome};
 use announce::Announcement;
+use machine_code::MachineCode;
 
 #[derive(Debug, Args)]
 pub struct Serve {
@@ -72,7 +76,7 @@ async fn serve(settings: &Settings, data: PathBuf, context: &Context) -> Outcome
             .next("choose another address with --listen; port 0 takes any free one")
     })?;
     let address = listener.local_addr().map_err(|error| Failure::failed(format!("find the address: {error}")))?;
-    let kernel = start_kernel(options::kernel(settings), folder).await?;
+    let kernel = start_kernel(options::kernel(settings), folder).await?.kernel;
     ensure_admin(&kernel, &data, context).await?;
     if !address.ip().is_loopback() {
         context.output.warn(format_args!(
@@ -100,13 +104,38 @@ pub fn open_folder(data: &Path) -> Outcome<DataFolder> {
     })
 }
 
+/// A kernel that has been started.
+pub struct Begun {
+    pub kernel: Arc<Kernel>,
+    /// Ends when the machine code of its own components is there and kept; nothing when it was there already.
+    pub compiling: Option<JoinHandle<()>>,
+}
+
 /// A kernel with the components of this binary.
-pub async fn start_kernel(options: Options, folder: DataFolder) -> Outcome<Arc<Kernel>> {
+pub async fn start_kernel(options: Options, folder: DataFolder) -> Outcome<Begun> {
     // Fails only when a provider is already installed, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let data = folder.path().display().to_string();
-    let started = Kernel::start(options, folder, embedded::all()?).await;
-    started.map_err(|error| Failure::failed(format!("cannot start on {data}: {}", chain(&error))))
+    let embedded = embedded::all()?;
+    let (code, cache) = (MachineCode::of_user(&embedded), folder.cache_dir());
+    let warm = code.as_ref().is_some_and(|code| code.bring(&cache));
+    let started = Kernel::start(options, folder, embedded).await;
+    let kernel = started.map_err(|error| Failure::failed(format!("cannot start on {data}: {}", chain(&error))))?;
+    let compiling = code.filter(|_| !warm).map(|code| tokio::spawn(keep_code(Arc::downgrade(&kernel), code, cache)));
+    Ok(Begun { kernel, compiling })
+}
+
+/// Keeps what was compiled, once all of it is.
+async fn keep_code(kernel: Weak<Kernel>, code: MachineCode, cache: PathBuf) {
+    loop {
+        let Some(kernel) = kernel.upgrade() else { return };
+        if kernel.readiness().ready {
+            break;
+        }
+        drop(kernel);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    code.keep(&cache);
 }
 
 /// The administrator's token, where commands on this machine look for it.

@@ -107,6 +107,8 @@ pub struct Command {
     /// Two lines of JSON: see [`crate::task`].
     pub task: Vec<u8>,
     pub timeout_ms: Option<u64>,
+    /// Whether it may run again when its outcome was lost; what its tools say of themselves when absent.
+    pub retry_safe: Option<bool>,
 }
 
 /// Another playbook to start, for one of this execution's commands.

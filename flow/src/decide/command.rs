@@ -164,6 +164,7 @@ pub(super) fn command(scope: &Scope<'_>, place: Place, id: &CommandId) -> Option
         tools: task.kinds.clone(),
         task: bytes,
         timeout_ms: step.timeout_ms,
+        retry_safe: task.retry_safe,
     })
 }
 

@@ -65,6 +65,8 @@ pub struct TaskLine {
     /// The [`Spec`] and the end of its line.
     pub line: Vec<u8>,
     pub kinds: Vec<String>,
+    /// Whether it may run again when nobody knows what became of it.
+    pub retry_safe: Option<bool>,
     pub refers: References,
 }
 
@@ -268,7 +270,7 @@ fn child_call(tool: &Tool) -> Result<ChildCall, RenderError> {
 fn task_line(spec: &Spec) -> TaskLine {
     let mut line = serde_json::to_vec(spec).expect("a spec has text keys only");
     line.push(b'\n');
-    let mut kinds: Vec<String> = spec.tools.iter().map(|tool| tool.kind.clone()).collect();
+    let mut kinds: Vec<String> = spec.tools.iter().map(kind_of).collect();
     kinds.sort_unstable();
     kinds.dedup();
     let mut refers = References::default();
@@ -284,7 +286,26 @@ fn task_line(spec: &Spec) -> TaskLine {
         let keys = tool.set.keys().chain(tool.rules.iter().flat_map(|rule| rule.set.keys()));
         refers.paths.extend(keys.filter_map(|key| extended(key)).map(|name| vec![name.to_owned()]));
     }
-    TaskLine { line, kinds, refers }
+    TaskLine { line, kinds, refers, retry_safe: retry_safe(&spec.tools) }
+}
+
+/// The kind of a tool, and of a plugin by its path which one.
+fn kind_of(tool: &Tool) -> String {
+    let plugin = tool.config.get("plugin").filter(|_| tool.kind == "wasm");
+    let path = plugin.and_then(|plugin| plugin.as_str().or_else(|| plugin.get("path")?.as_str()));
+    match path.filter(|path| !crate::template::is_template(path)) {
+        Some(path) => format!("wasm:{path}"),
+        None => tool.kind.clone(),
+    }
+}
+
+/// What the playbook says of all tools together: one that must not run again decides.
+fn retry_safe(tools: &[Tool]) -> Option<bool> {
+    let said: Vec<Option<bool>> = tools.iter().map(|tool| tool.retry_safe).collect();
+    if said.contains(&Some(false)) {
+        return Some(false);
+    }
+    said.iter().all(|said| *said == Some(true)).then_some(true)
 }
 
 fn refers_to_map(refers: &mut References, map: &Map<String, Json>) {

@@ -395,6 +395,7 @@ static TOOL_SPEC: Object = Object {
     keys: &[
         key("policy", Shape::Object(&TOOL_POLICY), "What to do after the call."),
         key("timeout", Shape::Duration, "For each call."),
+        key("retry_safe", Shape::Bool, "Whether the call may be made again when its outcome was lost in a crash."),
         key("input", Shape::Map, "Older place of the tool's `input`."),
     ],
     others: Others::KeptUnlessSimilar,

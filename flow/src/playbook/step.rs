@@ -89,6 +89,7 @@ fn bare_tool(label: &str, kind: &str, config: Map<String, Json>) -> Tool {
         set: Map::new(),
         rules: Vec::new(),
         timeout_ms: None,
+        retry_safe: None,
     }
 }
 

@@ -97,6 +97,7 @@ impl Surroundings<'_> {
             set: node.get("set").map(Node::json_map).unwrap_or_default(),
             rules: rule::rules(node, problems),
             timeout_ms: timeout(node, problems),
+            retry_safe: retry_safe(node),
         };
         match word {
             "wasm" => self.complete_wasm(node, &mut tool, problems),
@@ -135,6 +136,7 @@ impl Surroundings<'_> {
             tool.rules = rules;
         }
         tool.timeout_ms = timeout(node, problems).or(tool.timeout_ms);
+        tool.retry_safe = retry_safe(node).or(tool.retry_safe);
         Some(tool)
     }
 
@@ -208,7 +210,7 @@ fn config(node: &Node, named: bool) -> Map<String, Json> {
         }
     }
     for (key, value) in node.get("spec").map(Node::entries).unwrap_or_default() {
-        if !matches!(key.name.as_str(), "policy" | "timeout" | "input") && !config.contains_key(&key.name) {
+        if !matches!(key.name.as_str(), "policy" | "timeout" | "input" | "retry_safe") && !config.contains_key(&key.name) {
             config.insert(key.name.clone(), value.json());
         }
     }
@@ -222,6 +224,11 @@ fn input(node: &Node) -> Map<String, Json> {
         input.extend(given.map(Node::json_map).unwrap_or_default());
     }
     input
+}
+
+/// Whether the call may be made again when nobody knows what became of it.
+fn retry_safe(node: &Node) -> Option<bool> {
+    node.get("spec")?.get("retry_safe")?.json().as_bool()
 }
 
 /// The tool's time limit, unless it is a template, which is the tool's own business.

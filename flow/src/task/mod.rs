@@ -56,6 +56,9 @@ pub struct Tool {
     pub rules: Vec<Rule>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Whether a call with an unknown outcome may be made again; what the tool says of itself when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_safe: Option<bool>,
 }
 
 /// A policy rule: the first whose guard holds decides.

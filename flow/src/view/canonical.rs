@@ -1,7 +1,7 @@
 //! JSON in one form, and its checksum.
 //!
-//! Sorted keys (by their bytes), no white space, numbers and text as `serde_json` writes them. Two values that are equal
-//! have the same text, whoever made them and in whatever order.
+//! Sorted keys (by their bytes), no white space, numbers and text as `serde_json` writes them. Two values that are
+//! equal have the same text, whoever made them and in whatever order.
 
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};

@@ -1,11 +1,11 @@
 //! The events as people read them.
 //!
 //! A compact event becomes one to eight events of the full taxonomy: a report, for instance, is `command.claimed`,
-//! `command.started`, `call.done`, `command.completed` and `step.exit`. What is written once is told in the words people
-//! and their tools know.
+//! `command.started`, `call.done`, `command.completed` and `step.exit`. What is written once is told in the words
+//! people and their tools know.
 //!
-//! Ids are dense at the end: the last event made of compact event `n` has the id `8n + 7`, the one before it `8n + 6`, and
-//! so on. So the event before the first one of `n` is known without reading it: it is `8(n-1) + 7`. That makes the
+//! Ids are dense at the end: the last event made of compact event `n` has the id `8n + 7`, the one before it `8n + 6`,
+//! and so on. So the event before the first one of `n` is known without reading it: it is `8(n-1) + 7`. That makes the
 //! expansion of a part of a chain equal to that part of the expansion of the chain.
 //!
 //! Invariants:

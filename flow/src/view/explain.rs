@@ -1,7 +1,7 @@
 //! Why an execution ended as it did, or what it waits for.
 //!
-//! Every event names the one it follows from. The answer walks that line back from the end (or from the last event of an
-//! execution that still runs) to the start, and says at each place what a person would ask next: which step and arc,
+//! Every event names the one it follows from. The answer walks that line back from the end (or from the last event of
+//! an execution that still runs) to the start, and says at each place what a person would ask next: which step and arc,
 //! which command, which plugin by its digest, who decided it, and which child to look into.
 
 use serde_json::{Map, Value as Json, json};
@@ -15,8 +15,8 @@ use crate::ids::CommandId;
 
 mod waiting;
 
-/// One object: `status`, `headline`, `chain` from the outcome back to the start, `blamed` for one that failed (the report it
-/// began with), and `waiting` for one that runs.
+/// One object: `status`, `headline`, `chain` from the outcome back to the start, `blamed` for one that failed (the
+/// report it began with), and `waiting` for one that runs.
 pub fn explain(segments: &[Segment]) -> Result<Json, Broken> {
     let events = follow(segments, &Upcasters::current())?;
     let last = events.last().ok_or(Broken::Empty)?;
@@ -27,8 +27,8 @@ pub fn explain(segments: &[Segment]) -> Result<Json, Broken> {
     let failed = finished.is_some_and(|finished| finished.status == Ending::Failed);
     let failing = events.iter().find(|event| failed && matches!(event.recorded.event, Event::Failing { .. }));
     let chain = match failing {
-        // What is in flight when an execution begins to fail may end, and the end follows from the last of that. People ask
-        // for the reason, which is what made it fail.
+        // What is in flight when an execution begins to fail may end, and the end follows from the last of that. People
+        // ask for the reason, which is what made it fail.
         Some(failing) => [vec![last], causes(&events, failing)].concat(),
         None => causes(&events, last),
     };
@@ -92,8 +92,9 @@ fn outcome(finished: &Finished, events: &[Placed], blamed: Option<&Placed>) -> S
     }
 }
 
-/// The report that the failure began with: that of the step that made the execution fail, in its latest run, or else the
-/// one nearest to the outcome. A loop ends with its last iteration, so the one that failed need not be in the chain.
+/// The report that the failure began with: that of the step that made the execution fail, in its latest run, or else
+/// the one nearest to the outcome. A loop ends with its last iteration, so the one that failed need not be in the
+/// chain.
 fn blamed<'a>(events: &'a [Placed<'a>], failing: Option<&Placed>, chain: &[&'a Placed<'a>]) -> Option<&'a Placed<'a>> {
     let failed = |event: &Placed| match &event.recorded.event {
         Event::Reported(reported) if reported.error.is_some() => Some(reported.command.step.clone()),

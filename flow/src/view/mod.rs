@@ -1,9 +1,9 @@
 //! What people and tables are shown of a chain.
 //!
-//! A chain holds only what decides ([`crate::event`]). Everything else that is asked about an execution is made here, when
-//! it is read: the events in full ([`expand`]), the rows of the tables ([`rows`]), the state at any moment with its
-//! checksums ([`surfaces`]), checkpoints ([`build`]) and the reason of an outcome ([`explain`]). Nothing here decides
-//! anything, so all of it may change without touching a running execution.
+//! A chain holds only what decides ([`crate::event`]). Everything else that is asked about an execution is made here,
+//! when it is read: the events in full ([`expand`]), the rows of the tables ([`rows`]), the state at any moment with
+//! its checksums ([`surfaces`]), checkpoints ([`build`]) and the reason of an outcome ([`explain`]). Nothing here
+//! decides anything, so all of it may change without touching a running execution.
 //!
 //! Invariants:
 //! 1. Live and replayed are the same code: the surfaces of a replay are the rows of [`rows::project`] over the whole

@@ -1,7 +1,7 @@
 //! Rows of the tables people query.
 //!
-//! [`project`] turns a batch of segments into one change a row: changes of the same row within the batch are laid over each
-//! other here, so that a store writes each row once a batch however many events touched it.
+//! [`project`] turns a batch of segments into one change a row: changes of the same row within the batch are laid over
+//! each other here, so that a store writes each row once a batch however many events touched it.
 //!
 //! What a store does with a change ([`ExecutionRow::lay`] and the like do it in memory, and are what a store is tested
 //! against):

@@ -39,8 +39,8 @@ pub enum Line<'a> {
 pub struct Placed<'a> {
     pub segment: &'a Segment,
     pub recorded: Recorded,
-    /// A report that a cursor handed out items, which is not the end of its step. The report itself does not say so; the
-    /// `claimed` event that follows it in the same segment does.
+    /// A report that a cursor handed out items, which is not the end of its step. The report itself does not say so;
+    /// the `claimed` event that follows it in the same segment does.
     pub claim: bool,
 }
 

@@ -1,7 +1,8 @@
 //! Replay: the state of an execution at any moment, with checksums.
 //!
 //! The answer has six surfaces, each an object by key, each with the sha256 of its canonical text:
-//! - `execution`: the execution itself, its workload, output and error; `state_checksum` is that of the engine's own fold.
+//! - `execution`: the execution itself, its workload, output and error; `state_checksum` is that of the engine's own
+//!   fold.
 //! - `stages`: runs of steps, `step#run`.
 //! - `frames`: iterations of loops, `step#run[index]`.
 //! - `commands`: attempts at commands, by their ids.
@@ -9,8 +10,8 @@
 //! - `business_objects`: the variables the playbook itself keeps, by name.
 //!
 //! Stages, frames, commands and loops are the rows of [`super::rows`], the same that the projector writes, so comparing
-//! live rows with a replay compares two runs of the same code. The top-level checksum covers the six, the number of events
-//! and the registry of upcasters.
+//! live rows with a replay compares two runs of the same code. The top-level checksum covers the six, the number of
+//! events and the registry of upcasters.
 //!
 //! Events made of one compact event are one moment: the state at any of them is the state after all of them. A moment
 //! before the first event is an answer without events. A chain with a gap or an event that is not known is refused.

@@ -4,8 +4,8 @@ const DAY_MS: u64 = 86_400_000;
 
 /// RFC 3339 in UTC with milliseconds: `2026-01-31T23:59:59.000Z`.
 ///
-/// Days become a date by counting from 0000-03-01, where every leap day is the last day of its year; the calendar repeats
-/// every 400 years. Times beyond the year 9999 keep all their digits.
+/// Days become a date by counting from 0000-03-01, where every leap day is the last day of its year; the calendar
+/// repeats every 400 years. Times beyond the year 9999 keep all their digits.
 pub fn rfc3339(ms: u64) -> String {
     let in_day = ms % DAY_MS;
     let days = ms / DAY_MS + 719_468;

@@ -1,7 +1,8 @@
 //! Playbooks are started here: one, waited for or not, or many at a time.
 //!
 //! An execution that is answered with an id is in the log, whatever becomes of the client or the server afterwards.
-//! Waiting only watches: when the time is over or the server stops, the answer has the id and the execution goes on.
+//! Waiting only watches: when the time is over the answer has the id and the execution goes on. A server that stops
+//! breaks the wait off with 503; what was started goes on after the next start, and a `dedup` key finds it again.
 //!
 //! Of a batch each item succeeds or fails by itself. All are started at once, so that they share commits of the log.
 
@@ -14,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use noetl_contract::Tenant;
 use noetl_dispatch::Kernel;
-use noetl_dispatch::engine::{Dedup, Ended, Execute, Started};
+use noetl_dispatch::engine::{Dedup, Ended, EngineError, Execute, Started};
 use noetl_registry::playbooks::CatalogId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -163,11 +164,14 @@ pub async fn execute(mut cx: Cx) -> Result<Response, Problem> {
     let wait = wait_time(query.wait.or(body.wait))?;
     let trace = traceparent(&cx.headers);
     let request = request(body, tenant, cx.caller()?.token.name.clone(), trace)?;
-    let started = start(cx.kernel().clone(), request).await?;
     match wait {
-        None => accepted(started, &StartedView::of(started)),
+        None => {
+            let started = start(cx.kernel().clone(), request).await?;
+            accepted(started, &StartedView::of(started))
+        }
         Some(time) => {
-            let Some(ended) = watch(&cx.app, started, time).await? else {
+            let (started, ended) = start_and_watch(&cx.app, request, time).await?;
+            let Some(ended) = ended else {
                 return accepted(started, &Waited::of(started, "running".to_owned(), Outcome::default()));
             };
             let outcome = Outcome::of(cx.kernel().payloads(), &ended).await;
@@ -210,12 +214,12 @@ async fn start(kernel: Arc<Kernel>, request: Execute) -> Result<Started, Problem
     Ok(to_the_end(async move { kernel.engine().execute(request).await }).await?)
 }
 
-/// How it ended; none when the time is over first, or the server stops.
-async fn watch(app: &App, started: Started, time: Duration) -> Result<Option<Ended>, Problem> {
+/// How it ended; none when the time is over first. A server that stops breaks off the wait, not the execution.
+async fn start_and_watch(app: &App, request: Execute, time: Duration) -> Result<(Started, Option<Ended>), Problem> {
     let mut closing = app.closing.clone();
     tokio::select! {
-        ended = app.kernel.engine().wait(started.execution, time) => Ok(ended?),
-        _ = closing.wait_for(|closing| *closing) => Ok(None),
+        ended = app.kernel.engine().execute_and_wait(request, time) => Ok(ended?),
+        _ = closing.wait_for(|closing| *closing) => Err(EngineError::Stopping.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The service `system/orchestrate`: glue between the world `orchestrator` and `noetl_flow`.
 //!
-//! One orchestrator lives as long as the instance. It can be dropped at any moment: what it holds is a function of chains
-//! and playbooks, and is asked for again.
+//! One orchestrator lives as long as the instance. It can be dropped at any moment: what it holds is a function of
+//! chains and playbooks, and is asked for again.
 
 mod inputs;
 mod outputs;
@@ -75,8 +75,8 @@ impl scheduling::Guest for Service {
     }
 }
 
-/// Everything that keeps the text from being a playbook, and what its author should know besides. A playbook that can be
-/// read is also made ready to run, by an orchestrator that is dropped again.
+/// Everything that keeps the text from being a playbook, and what its author should know besides. A playbook that can
+/// be read is also made ready to run, by an orchestrator that is dropped again.
 ///
 /// Of a playbook without errors the catalog is told the path, the description, the labels and the schedule.
 fn checked(text: &str, strict: bool) -> Json {

@@ -56,9 +56,8 @@ fn decided(decided: decide::Decided) -> wit::Decided {
 }
 
 fn command(command: decide::Command) -> wit::Command {
-    let decide::Command { id, pool, tools, task, timeout_ms } = command;
-    // Playbooks have no word for it: what the tools say of themselves counts.
-    wit::Command { id, pool, tools, task, timeout_ms, retry_safe: None }
+    let decide::Command { id, pool, tools, task, timeout_ms, retry_safe } = command;
+    wit::Command { id, pool, tools, task, timeout_ms, retry_safe }
 }
 
 fn child(child: decide::Child) -> wit::Child {

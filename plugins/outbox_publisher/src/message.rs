@@ -1,8 +1,8 @@
 //! A segment as a message: `noetl.events.<tenant>.<execution>`.
 //!
 //! The body is one JSON object with the events in full. The key is the same whenever the same segment is sent, so that
-//! a stream which drops duplicates makes one of them. Tenants and executions have no `.` in their names, so neither adds a
-//! level to the subject.
+//! a stream which drops duplicates makes one of them. Tenants and executions have no `.` in their names, so neither
+//! adds a level to the subject.
 
 use noetl_flow::view::{Segment, expand};
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! What is to be published next.
 //!
 //! The outbox is the log itself: everything after the cursor is *pending*. A range is handed out as a lease and is *in
-//! flight* until its result comes or its time runs out; a range that could not be sent is *failed* and rests, twice as long
-//! each time, at most [`LONGEST_REST_MS`]. A range that was sent is *published*: the cursor moves over it.
+//! flight* until its result comes or its time runs out; a range that could not be sent is *failed* and rests, twice as
+//! long each time, at most [`LONGEST_REST_MS`]. A range that was sent is *published*: the cursor moves over it.
 //!
 //! One range is out at a time. Two at once could overtake each other, and a receiver that wants order would have to
 //! restore it; with hundreds of segments a range, waiting for one before the next costs nothing that matters.
@@ -14,8 +14,8 @@
 //!    that the range is sent again.
 //! 3. While anything is to be published there is a lease out or a time to wake at: nothing depends on traffic.
 //!
-//! A state that cannot be read (garbage, or of another form) is as none: all is published again, which receivers must be
-//! able to take. When the clock goes back, no lease and no rest lasts longer than it could have from now on.
+//! A state that cannot be read (garbage, or of another form) is as none: all is published again, which receivers must
+//! be able to take. When the clock goes back, no lease and no rest lasts longer than it could have from now on.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! The service `system/runner`: glue between the world `runner` and `noetl_flow::task`.
 //!
-//! The instance keeps compiled tasks and nothing else. A command's own memory is its continuation, which the kernel holds.
+//! The instance keeps compiled tasks and nothing else. A command's own memory is its continuation, which the kernel
+//! holds.
 
 use std::cell::RefCell;
 

@@ -69,7 +69,7 @@ async fn a_failed_execution_is_tried_again_from_where_it_failed() {
     let upstream = Upstream::start().await;
     let server = server_with(&LOCAL).await;
     let admin = server.admin();
-    let rules = json!([{"when": "{{ output.body.number < 3 }}", "then": {"do": "fail"}}]);
+    let rules = json!([{"when": "{{ output.data.body.number < 3 }}", "then": {"do": "fail"}}]);
     let workflow = json!([
         {"step": "start", "tool": {"kind": "http", "url": format!("{}/first", upstream.url)},
          "next": {"arcs": [{"step": "flaky"}]}},
@@ -147,7 +147,8 @@ async fn a_wait_ends_when_the_server_stops_and_the_execution_is_there_afterwards
     register(&admin, &asks("demo/asks")).await.is(201);
     let waiting = {
         let admin = admin.clone();
-        tokio::spawn(async move { admin.post("/api/execute?wait=600", json!({"path": "demo/asks"})).await })
+        let body = json!({"path": "demo/asks", "dedup": {"key": "mine", "window_secs": 3600}});
+        tokio::spawn(async move { (admin.post("/api/execute?wait=600", body.clone()).await, body) })
     };
     let query = "/api/executions?consistency=strong&status=running";
     let id = loop {
@@ -159,11 +160,13 @@ async fn a_wait_ends_when_the_server_stops_and_the_execution_is_there_afterwards
     until_parked(&admin, &id, "ask").await;
     let (data, said) = tokio::task::spawn_blocking(move || server.stop()).await.expect("it stops");
     assert!(!said.contains("dropped"), "{said}");
-    let waited = waiting.await.expect("it was answered").is(202).json();
-    assert_eq!((&waited["status"], &waited["execution_id"]), (&json!("running"), &json!(id)));
+    let (waited, body) = waiting.await.expect("it was answered");
+    waited.problem(503, "not_ready");
 
     let again = noetl_tests::Server::start_on(data, &[]);
     let admin = again.admin();
+    let found = admin.post("/api/execute", body).await.is(202).json();
+    assert_eq!((&found["status"], &found["execution_id"]), (&json!("duplicate"), &json!(id)));
     steer(&admin, &id, "resume", json!({"step": "ask", "value": {"answer": 42}})).await.is(200);
     assert_eq!(until_status(&admin, &id, "COMPLETED").await["output"], 42);
 }

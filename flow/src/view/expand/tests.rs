@@ -131,7 +131,8 @@ proptest! {
             prop_assert!(id > highest, "ids grow");
             highest = id;
             let cause = &event["parent_event_id"];
-            prop_assert!(cause.is_null() == before.is_null() && (cause.is_null() || seen.contains(cause.as_str().expect("text"))));
+            let known = cause.as_str().is_none_or(|cause| seen.contains(cause));
+            prop_assert!(cause.is_null() == before.is_null() && known);
             seen.insert(event["event_id"].as_str().expect("text").to_owned());
             before = event["event_id"].clone();
         }

@@ -15,9 +15,15 @@ pub struct Waiting<'a> {
     commands: BTreeMap<&'a CommandId, u64>,
     /// The execution and path of each.
     children: BTreeMap<&'a CommandId, (&'a str, &'a str)>,
-    /// Message, since, until.
-    parked: BTreeMap<(&'a str, u32), (Option<&'a str>, u64, Option<u64>)>,
+    /// By step and run.
+    parked: BTreeMap<(&'a str, u32), Parked<'a>>,
     cancelling: bool,
+}
+
+struct Parked<'a> {
+    message: Option<&'a str>,
+    since: u64,
+    until: Option<u64>,
 }
 
 pub fn of<'a>(events: &'a [Placed<'a>]) -> Waiting<'a> {
@@ -47,7 +53,8 @@ impl<'a> Waiting<'a> {
                 self.children.insert(command, (execution, path));
             }
             Event::Parked { step, run, message, until } => {
-                self.parked.insert((step, *run), (message.as_deref(), at, *until));
+                let parked = Parked { message: message.as_deref(), since: at, until: *until };
+                self.parked.insert((step, *run), parked);
             }
             Event::Resumed { step, run, .. } => {
                 self.parked.remove(&(step.as_str(), *run));
@@ -92,16 +99,16 @@ impl<'a> Waiting<'a> {
         let parked: Vec<_> = self
             .parked
             .iter()
-            .map(|((step, run), (message, at, until))| {
+            .map(|((step, run), Parked { message, since, until })| {
                 let until = until.map(rfc3339);
-                json!({"step": step, "run": run, "message": message, "since": rfc3339(*at), "until": until})
+                json!({"step": step, "run": run, "message": message, "since": rfc3339(*since), "until": until})
             })
             .collect();
         let timers: Vec<_> = self
             .parked
             .iter()
-            .filter_map(|((step, run), (_, _, until))| {
-                until.map(|until| json!({"at": rfc3339(until), "step": step, "run": run}))
+            .filter_map(|((step, run), parked)| {
+                parked.until.map(|until| json!({"at": rfc3339(until), "step": step, "run": run}))
             })
             .collect();
         json!({"commands": commands, "children": children, "parked": parked, "timers": timers})

@@ -33,7 +33,7 @@ impl Shard {
                 Ok(executed) => executed,
                 Err(error) => {
                     let body = serde_json::json!({
-                        "output": null,
+                        "output": {"value": null},
                         "error": {"code": error.code(), "message": error.to_string(), "retryable": false},
                     });
                     Executed { execution: 0, status: "failed".to_owned(), body: body.to_string() }

@@ -267,7 +267,7 @@ impl Shard {
         let execution = ExecutionId(input.execution);
         let decided_by = self.orchestrator.as_ref().map_or(Digest::of(b""), Service::digest);
         let error = serde_json::json!({"code": "engine", "message": reason, "retryable": false});
-        let body = serde_json::json!({"output": null, "error": error}).to_string();
+        let body = serde_json::json!({"output": {"value": null}, "error": error}).to_string();
         let Some(live) = self.live.get(&execution) else {
             return Decision { outcome: Outcome::Refused(reason.to_owned()), decided_by };
         };

@@ -122,8 +122,7 @@ impl Engine {
         if !["completed", "failed", "cancelled"].contains(&status.as_str()) {
             return Err(EngineError::Refused(format!("execution {execution} has not ended")));
         }
-        let body = serde_json::json!({"output": last["result"]["context"]["data"], "error": last["error"]});
-        Ok(Ended { status, body: body.to_string() })
+        Ok(Ended { status, body: answer_of(&last).to_string() })
     }
 
     /// The path and version of the playbook an execution runs.
@@ -215,6 +214,22 @@ impl Engine {
             name = format!("{}\n{}", dedup.key, appended.position);
         }
     }
+}
+
+/// What a terminal event tells whoever waits for the execution, in the form the drive would have given it.
+fn answer_of(event: &Value) -> Value {
+    let result = &event["result"];
+    let place = |reference: &Value| serde_json::json!({"sha256": reference["sha256"], "size": reference["bytes"]});
+    let mut output = serde_json::Map::new();
+    let value = result["context"].get("data").or_else(|| result.get("extracted"));
+    output.insert("value".to_owned(), value.cloned().unwrap_or_default());
+    output.extend(result.get("reference").map(|reference| ("reference".to_owned(), place(reference))));
+    let chunks = result.get("chunks").and_then(Value::as_array);
+    output.extend(chunks.map(|chunks| ("chunks".to_owned(), chunks.iter().map(place).collect())));
+    let mut answer = serde_json::Map::new();
+    answer.insert("output".to_owned(), output.into());
+    answer.extend(event.get("error").filter(|error| !error.is_null()).map(|error| ("error".to_owned(), error.clone())));
+    answer.into()
 }
 
 fn event_id(text: &str) -> Option<u64> {

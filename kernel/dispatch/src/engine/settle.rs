@@ -72,7 +72,7 @@ impl Shard {
             Outcome::Refused(reason) => {
                 if let Happening::Start(Start { parent: Some(parent), .. }) = &queued.input.what {
                     let error = serde_json::json!({"code": "engine", "message": reason, "retryable": false});
-                    let body = serde_json::json!({"output": null, "error": error}).to_string();
+                    let body = serde_json::json!({"output": {"value": null}, "error": error}).to_string();
                     let (command, status) = (parent.command.clone(), "failed".to_owned());
                     let told = ChildEnded { command, execution: execution.0, status, body };
                     let parent = ExecutionId(parent.execution);
@@ -241,7 +241,7 @@ impl Shard {
         let Some(entry) = self.shared.playbook(tenant, &path, version) else {
             let error = EngineError::PlaybookNotFound { path, version }.to_string();
             let error = serde_json::json!({"code": "playbook_not_found", "message": error, "retryable": false});
-            let body = serde_json::json!({"output": null, "error": error}).to_string();
+            let body = serde_json::json!({"output": {"value": null}, "error": error}).to_string();
             let ended = ChildEnded { command, execution: 0, status: "failed".to_owned(), body };
             next.push(Queued::derived(execution, tenant.clone(), Happening::ChildEnded(ended)));
             return;

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use noetl_contract::Tenant;
+use noetl_dispatch::engine::EngineError;
 use noetl_registry::playbooks::{MOST_BYTES, PlaybookError, PlaybookPath};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -87,8 +88,12 @@ pub async fn register(mut cx: Cx) -> Result<Response, Problem> {
     let text = receive(&mut cx).await?;
     let (kernel, actor) = (cx.kernel().clone(), cx.caller()?.actor_for(&tenant));
     let owner = tenant.clone();
-    let registered =
-        to_the_end(async move { kernel.engine().register(&actor, &owner, &text, query.strict).await }).await?;
+    let registered = to_the_end(async move { kernel.engine().register(&actor, &owner, &text, query.strict).await });
+    let registered = registered.await.map_err(|error| match error {
+        // The only thing a text is refused for beside its mistakes is a path that is not the caller's to change.
+        EngineError::Refused(detail) => Problem::forbidden("forbidden", detail),
+        other => other.into(),
+    })?;
     let (path, version) = (registered.path.to_string(), registered.version);
     let message = match registered.created {
         true => format!("{path} has version {version} now"),

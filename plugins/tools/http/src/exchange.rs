@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use noetl_sdk::Failure;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,6 +24,12 @@ pub struct Arguments {
     json: Option<Value>,
     text: Option<String>,
     timeout_ms: Option<u64>,
+    /// Variables of the step, which its templates have used already.
+    #[serde(default, rename = "input")]
+    _input: Option<IgnoredAny>,
+    /// The engine ends a call that takes longer.
+    #[serde(default, rename = "timeout", alias = "timeout_seconds")]
+    _timeout: Option<IgnoredAny>,
 }
 
 /// A request that makes sense.
@@ -71,10 +78,13 @@ impl Arguments {
 /// What the tool answers with.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Output {
-    status: u16,
+    status_code: u16,
     headers: BTreeMap<String, Header>,
     size: u64,
     media_type: String,
+    /// The body under the name playbooks know it by, and under its own.
+    #[serde(skip_serializing_if = "Inline::is_no")]
+    data: Inline,
     #[serde(skip_serializing_if = "Inline::is_no")]
     body: Inline,
 }
@@ -87,7 +97,7 @@ enum Header {
 }
 
 /// How an answer's body appears in the output.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Inline {
     Json(Value),
@@ -113,7 +123,7 @@ impl Output {
             last => Header::Repeated(values.into_iter().chain(last).collect()),
         };
         let headers = grouped.into_iter().map(|(name, values)| (name, header(values))).collect();
-        Self { status, headers, size, media_type, body }
+        Self { status_code: status, headers, size, media_type, data: body.clone(), body }
     }
 }
 

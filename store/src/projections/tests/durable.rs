@@ -13,7 +13,7 @@ fn apply_each(projections: &Projections, batches: std::ops::RangeInclusive<u64>)
 }
 
 fn batch(of: u64) -> Vec<Change> {
-    let status = if of % 3 == 0 { "COMPLETED" } else { "RUNNING" };
+    let status = if of.is_multiple_of(3) { "COMPLETED" } else { "RUNNING" };
     vec![
         Change::Execution(started(of, "acme", &format!("p/{}", of % 4))),
         Change::Step(StepRow { entered_ms: Some(of), ..step(of, "s", 1, 1) }),

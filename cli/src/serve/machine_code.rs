@@ -1,8 +1,8 @@
 //! Machine code of the embedded components, kept between runs.
 //!
-//! A run has a data folder of its own that goes away with it, and compiling the engine's components into it each time would
-//! take longer than most playbooks. So what a run compiled is kept in the user's cache folder and put into the next
-//! run's folder before it starts. Files are linked where the file system can, and copied otherwise.
+//! A new data folder has no machine code, and compiling the engine's components into it takes longer than most
+//! playbooks. So what was compiled once is kept in the user's cache folder and put into the next data folder before the
+//! kernel starts. Files are linked where the file system can, and copied otherwise.
 //!
 //! Only components of this binary are kept; what an older binary left is removed when something new comes. The
 //! folder is its owner's only, as a data folder is: machine code is trusted. The host checks each file against its
