@@ -29,7 +29,7 @@ impl Events {
         let mut read = 0;
         while let Some(length) = self.pending[read..].iter().position(|byte| *byte == b'\n') {
             let line = String::from_utf8_lossy(&self.pending[read..read + length]).into_owned();
-            read += length + 1; if read > 60 { break; }
+            read += length + 1;
             events.extend(self.line(line.trim_end_matches('\r')));
         }
         self.pending.drain(..read);

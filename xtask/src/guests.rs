@@ -192,6 +192,8 @@ fn inputs(guest: &Guest, root: &Path, toolchain: &Toolchain) -> Result<String> {
         hash.update(fs::read(root.join("flow/Cargo.toml")).unwrap_or_default());
         // Its dependencies' versions are the workspace's.
         hash.update(fs::read(root.join("Cargo.toml")).unwrap_or_default());
+        // A test guest that goes wrong on purpose borrows the orchestrator's own conversions.
+        hash_files(&mut hash, &root.join("plugins/orchestrate/src"), root, &|_| guest.kind == Kind::Test)?;
     }
     // Other guests of the workspace do not count; what lies beside them can be shared by all.
     let is_other_guest = |folder: &Path| {

@@ -232,7 +232,7 @@ impl Shown {
             "loop.claimed" => progress.total = Some(progress.total.unwrap_or(0) + count),
             _ => {
                 progress.done += 1;
-                
+                progress.failed += u64::from(failed);
             }
         }
         self.moving(told)

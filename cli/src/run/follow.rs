@@ -58,6 +58,7 @@ struct Held {
 struct Merge<F> {
     feed: F,
     root: String,
+    patience: Duration,
     sender: mpsc::Sender<(String, Told)>,
     tasks: JoinSet<()>,
     open: Vec<String>,
@@ -66,11 +67,16 @@ struct Merge<F> {
 }
 
 /// Shows every event until the execution has ended.
-pub async fn follow<F: Feed>(feed: F, root: &str, mut see: impl FnMut(&Value)) -> Outcome {
+pub async fn follow<F: Feed>(feed: F, root: &str, see: impl FnMut(&Value)) -> Outcome {
+    follow_with(feed, root, PATIENCE, see).await
+}
+
+async fn follow_with<F: Feed>(feed: F, root: &str, patience: Duration, mut see: impl FnMut(&Value)) -> Outcome {
     let (sender, mut receiver) = mpsc::channel(ON_THE_WAY);
     let mut merge = Merge {
         feed,
         root: root.to_owned(),
+        patience,
         sender,
         tasks: JoinSet::new(),
         open: Vec::new(),
@@ -123,10 +129,10 @@ impl<F: Feed> Merge<F> {
                     self.start(child.to_owned());
                 }
             }
-            Some(child) if child == "never" => {
+            Some(child) if self.open.iter().any(|open| open == child) => {
                 let held = Held {
                     child: child.to_owned(),
-                    until: Instant::now() + PATIENCE,
+                    until: Instant::now() + self.patience,
                     told: [Told::Event(event)].into(),
                 };
                 self.held.insert(execution.to_owned(), held);

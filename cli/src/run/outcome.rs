@@ -16,7 +16,7 @@ pub async fn of(payloads: &Payloads, id: &str, status: &str, body: &str) -> Valu
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let data = &body["output"];
     let (output, elsewhere) = match whole(payloads, &data["reference"]).await {
-        Some(_) => (data["value"].clone(), None),
+        Some(whole) => (whole, None),
         None => {
             (data["value"].clone(), [&data["reference"], &data["chunks"]].into_iter().find(|place| !place.is_null()))
         }

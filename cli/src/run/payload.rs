@@ -66,7 +66,7 @@ impl Setting {
         let mut at = payload;
         for name in above {
             let below = at.entry(name.clone()).or_insert(Value::Null);
-            if below.is_null() {
+            if !below.is_object() {
                 *below = Value::Object(Map::new());
             }
             at = below.as_object_mut().expect("it has just been made one");

@@ -17,8 +17,9 @@ use crate::playbook::Work;
 use crate::state::{Open, Phase};
 use crate::task::Report;
 
-/// How often a command is given to another worker after its worker was lost, the first time included.
-const TRIES: u32 = 3;
+/// How often a command is given to another worker after its worker was lost, the first time included. Worker and
+/// server are lost for reasons of their own, so it is many; but what takes its worker with it each time must end.
+const TRIES: u32 = 1_000;
 
 /// The most of an error's message that is kept.
 const MESSAGE_BYTES: usize = 2_000;

@@ -121,7 +121,11 @@ impl Turn<'_> {
     }
 
     fn close_loop(&mut self, program: &Program, place: Place) -> Result<(), Missing> {
-        self.spill(place, INLINE_BYTES as u64);
+        // What began to go into chunks is all there in the end, and so is a result that is itself an extract.
+        let in_chunks = self.repeat_of(place).is_some_and(|repeat| {
+            !repeat.chunks.is_empty() || repeat.results.values().any(|result| result.reference.is_some())
+        });
+        self.spill(place, if in_chunks { 0 } else { INLINE_BYTES as u64 });
         let (run, _) = self.run_of(place);
         let Some(repeat) = self.repeat_of(place) else { return Ok(()) };
         let (epoch, succeeded, failed) = (repeat.epoch, repeat.succeeded, repeat.failed);

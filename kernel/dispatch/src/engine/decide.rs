@@ -21,6 +21,9 @@ use crate::Kernel;
 
 /// Rounds of asking for what is needed before the orchestrator is taken to be broken.
 const MOST_NEEDS: usize = 16;
+/// A version that failed on this many inputs of a batch by themselves is not asked about the others: one that hangs
+/// would hold up all of them.
+pub(super) const TRIES: u32 = 2;
 
 impl Shard {
     /// One decision an input, in order.
@@ -226,13 +229,17 @@ impl Shard {
         self.residents.forget(service.digest());
         let mut versions = vec![service.clone()];
         versions.extend(kernel.stand_ins(Role::Orchestrator, service.digest()).await);
+        let mut faults = vec![0; versions.len()];
         let mut decisions = Vec::with_capacity(inputs.len());
         // What the earlier inputs of this batch came to is not in the log yet; it counts for the later ones.
         let mut so_far = super::cycle::Overlay::new(cycle);
         for input in inputs {
             let mut decision = None;
             let mut last_fault = fault.clone();
-            for version in &versions {
+            for (at, version) in versions.iter().enumerate() {
+                if faults[at] == TRIES && at + 1 < versions.len() {
+                    continue;
+                }
                 // A fresh instance for every try: what failed before must not fail this one.
                 self.residents.forget(version.digest());
                 match self.drive_all(kernel, so_far.cycle(), version, std::slice::from_ref(input)).await {
@@ -241,6 +248,7 @@ impl Shard {
                         break;
                     }
                     Err(fault) => {
+                        faults[at] += 1;
                         kernel.service_faulted(&version.entry, &fault).await;
                         last_fault = fault;
                     }

@@ -53,7 +53,7 @@ impl Engine {
     pub async fn events(&self, execution: ExecutionId, after: u64, limit: usize) -> Result<EventPage, EngineError> {
         self.header(execution)?;
         let mut page = EventPage { events: Vec::new(), complete: false, last_event: after };
-        let mut from = 1;
+        let mut from = self.first_after(execution, after)?;
         while page.events.len() < limit {
             let read = self.shared.log.read_stream(&stream_of(execution), from, PAGE);
             let read = read.map_err(|error| EngineError::Store(error.to_string()))?;
@@ -84,6 +84,23 @@ impl Engine {
             }
         }
         Ok(page)
+    }
+
+    /// The version of the first segment with events after this one: found by halving, since ids grow with versions.
+    fn first_after(&self, execution: ExecutionId, after: u64) -> Result<u64, EngineError> {
+        let stream = stream_of(execution);
+        let store = |error: noetl_store::log::ReadError| EngineError::Store(error.to_string());
+        let head = self.shared.log.head(&stream).map_err(store)?;
+        let (mut low, mut high) = (1, head.map_or(1, |head| head.version));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let read = self.shared.log.read_stream(&stream, middle, 1).map_err(store)?;
+            match read.first().and_then(last_event) {
+                Some(last) if (last + 1) * SHOWN <= after => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
     }
 
     /// Answers when there may be events after this one, or after `timeout`.

@@ -129,6 +129,7 @@ impl Shard {
         let command = match what {
             Happening::Report(report) => &report.command,
             Happening::Lost((command, _)) => command,
+            Happening::ChildEnded(ended) => &ended.command,
             _ => return,
         };
         if let Some(live) = self.live.get_mut(&execution) {
@@ -237,7 +238,12 @@ impl Shard {
         next: &mut Vec<Queued>,
     ) {
         let Child { command, path, version, payload } = child;
-        let Some(live) = self.live.get(&execution) else { return };
+        let Some(live) = self.live.get_mut(&execution) else { return };
+        if !live.commands.insert(command.as_str().into()) {
+            tracing::error!(%execution, %command, "the orchestrator started a child twice; once is enough");
+            return;
+        }
+        let root = live.root;
         let Some(entry) = self.shared.playbook(tenant, &path, version) else {
             let error = EngineError::PlaybookNotFound { path, version }.to_string();
             let error = serde_json::json!({"code": "playbook_not_found", "message": error, "retryable": false});
@@ -248,7 +254,7 @@ impl Shard {
         };
         let id = self.shared.mint.next();
         let parent = Parent { execution: execution.0, command: command.clone() };
-        let start = self.shared.start(&entry, tenant, payload, Some(parent), live.root, format!("execution {execution}"));
+        let start = self.shared.start(&entry, tenant, payload, Some(parent), root, format!("execution {execution}"));
         let told = ChildStarted { command, execution: id.0 };
         next.push(Queued::derived(execution, tenant.clone(), Happening::ChildStarted(told)));
         next.push(Queued::derived(id, tenant.clone(), Happening::Start(start)));

@@ -12,6 +12,7 @@ use noetl_host::services::orchestration::{Happening, Report};
 use noetl_host::services::running::{Action, News, Next, Turn};
 use noetl_host::{Fault, FaultClass};
 
+use super::decide::TRIES;
 use super::message::{Queued, Reply};
 use super::services::{Role, Service};
 use super::shard::Shard;
@@ -207,11 +208,15 @@ impl Shard {
         kernel.service_faulted(&service.entry, &fault).await;
         let mut versions = vec![service.clone()];
         versions.extend(kernel.stand_ins(Role::Runner, service.digest()).await);
+        let mut faults = vec![0; versions.len()];
         let mut answers = Vec::with_capacity(turns.len());
         for (key, turn) in keys.into_iter().zip(&turns) {
             let mut answer = None;
             let mut last = fault.message.clone();
-            for version in &versions {
+            for (at, version) in versions.iter().enumerate() {
+                if faults[at] == TRIES && at + 1 < versions.len() {
+                    continue;
+                }
                 self.residents.forget(version.digest());
                 match self.advance_once(version, std::slice::from_ref(turn)) {
                     Ok(nexts) => {
@@ -219,6 +224,7 @@ impl Shard {
                         break;
                     }
                     Err(fault) => {
+                        faults[at] += 1;
                         kernel.service_faulted(&version.entry, &fault).await;
                         last = fault.message;
                     }

@@ -80,7 +80,10 @@ impl Background {
         let first = kernel.service(role).await.map_err(unavailable)?;
         let question = Arc::new(question);
         let mut reason = match self.ask_version(&first, &question).await? {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => {
+                kernel.service_worked(&first.entry);
+                return Ok(answer);
+            }
             Err(fault) => {
                 kernel.service_faulted(&first.entry, &fault).await;
                 fault.message

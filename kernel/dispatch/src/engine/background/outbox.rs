@@ -270,7 +270,10 @@ impl Publisher {
         let service = kernel.service(Role::Publisher).await?;
         self.residents.keep_only(&[service.digest()]);
         let fault = match question(&mut self.residents, &service.module) {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => {
+                kernel.service_worked(&service.entry);
+                return Ok(answer);
+            }
             Err(fault) => fault,
         };
         kernel.service_faulted(&service.entry, &fault).await;

@@ -66,16 +66,13 @@ async fn step(kernel: &Back, shared: &Shared, residents: &mut Residents) -> Resu
     let Some(last) = segments.last().map(|segment| segment.position) else { return Ok(()) };
     let chain: Vec<_> = segments.iter().filter_map(for_services).collect();
     let rows = if chain.is_empty() { Vec::new() } else { project(kernel, residents, &chain).await? };
-    let changes = rows.into_iter().map(change).collect();
+    let mut changes: Vec<Change> = rows.into_iter().map(change).collect();
+    let deleted = segments.iter().filter(|segment| segment.stream.as_str() == DELETED);
+    changes.extend(deleted.filter_map(|segment| deleted_id(&segment.body)).map(|id| Change::Deleted(id.0)));
     let open: Vec<OpenChange> = segments.iter().filter_map(open_change).collect();
     let applied = shared.projections.apply(changes, &open, last).map_err(|error| error.to_string())?;
     shared.metrics.projected.inc_by(chain.len() as u64);
     shared.metrics.projection_stale.inc_by(applied.stale);
-    for segment in segments.iter().filter(|segment| segment.stream.as_str() == DELETED) {
-        if let Some(execution) = deleted_id(&segment.body) {
-            shared.projections.delete(execution.0).map_err(|error| error.to_string())?;
-        }
-    }
     Ok(())
 }
 
