@@ -78,6 +78,8 @@ async fn serve(mut stream: TcpStream, seen: Seen) {
             times.push(now_ms());
             times.len()
         };
+        // Work takes a while; a kill in the meantime finds it half done.
+        tokio::time::sleep(std::time::Duration::from_millis(number as u64 * 7 % 13 + 3)).await;
         let flaky = head.split(' ').nth(1).is_some_and(|path| path.starts_with("/flaky"));
         let status = if flaky && number == 1 { "503 Service Unavailable" } else { "200 OK" };
         let body = format!("{{\"number\":{number}}}");

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 const ENVIRONMENT: [(&str, &str); 1] = [("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true")];
 const EXECUTIONS: u32 = 500;
+const AT_ONCE: usize = 8;
 
 /// The same moments every run, so that a failure can be repeated.
 struct Random(u64);
@@ -49,8 +50,9 @@ async fn executions_survive_kills_at_any_moment() {
             let outside = outside.clone();
             let first = next;
             async move {
-                for number in first..upto {
-                    if start(&api, &outside, number).await.is_none() {
+                for number in (first..upto).step_by(AT_ONCE) {
+                    let some = (number..upto.min(number + AT_ONCE as u32)).map(|number| start(&api, &outside, number));
+                    if futures::future::join_all(some).await.contains(&None) {
                         return;
                     }
                 }
