@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("noetl-bench", &["noetl-contract", "noetl-store", "noetl-registry", "noetl-host", "noetl-dispatch"]),
-    ("noetl-tests", &["noetl-contract", "noetl-store"]),
+    ("noetl-tests", &["noetl-contract", "noetl-flow", "noetl-store"]),
     ("xtask", &["noetl-contract", "noetl-guest-build"]),
 ];
 

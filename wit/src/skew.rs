@@ -58,7 +58,8 @@ pub fn export_differences(resolve: &Resolve, component: WorldId, world: World) -
 /// An interface the world exports, held against the component's of the same name and track of versions.
 fn export_interface(ours: &Side<'_>, id: InterfaceId, theirs: &Side<'_>, component: WorldId, lines: &mut Vec<String>) {
     let name = ours.resolve.id_of(id).unwrap_or_default();
-    let track = |name: &str| name.split_once('@').map(|(name, version)| (name.to_owned(), Version::parse(version).ok()));
+    let track =
+        |name: &str| name.split_once('@').map(|(name, version)| (name.to_owned(), Version::parse(version).ok()));
     let same = |other: &str| match (track(&name), track(other)) {
         (Some((left, Some(our))), Some((right, Some(their)))) => left == right && packages::same_track(&our, &their),
         _ => false,

@@ -1,9 +1,12 @@
 //! `cargo xtask demo`: a minute with the real command, as a user would type it.
 //!
-//! Starts a server on a free port with a fresh data folder, makes a plugin, pushes and calls it, changes it live, overrides
-//! it for one tenant, rolls it back. Every command is shown before it runs. What the plugin answers is compared with
-//! what it should answer, so that a demo that ends well has shown what it says. Nothing is left behind: the folder is
-//! removed and the server stopped, also after an error.
+//! Starts a server on a free port with a fresh data folder, makes a plugin, pushes and calls it, changes it live,
+//! overrides it for one tenant, rolls it back; then runs a playbook and asks why it ended so. Every command is shown
+//! before it runs. What the plugin and the playbook answer is compared with what they should answer, so that a demo
+//! that ends well has shown what it says. Nothing is left behind: the folder is removed and the server stopped, also
+//! after an error.
+
+mod playbook;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -57,9 +60,14 @@ pub fn run(project: &Project) -> Result<()> {
     demo.expect("rollback", ["Hello, Ada.", "ACME welcomes Ada."])?;
     demo.noetl(&["plugin", "list"])?;
 
-    say::heading("summary");
+    say::heading("what each tenant was answered");
     println!("{}", demo.summary());
-    Ok(())
+
+    say::heading("a playbook: branches, a parallel loop, a retry, another playbook");
+    demo.playbook(&project.root.join("examples/engine"))?;
+
+    say::heading("why it ended so");
+    demo.why()
 }
 
 struct Demo {

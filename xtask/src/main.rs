@@ -38,7 +38,7 @@ enum Command {
         #[arg(long)]
         release: bool,
     },
-    /// Show it: start a server, push a plugin, change it live, override it for a tenant, roll it back.
+    /// Show it: start a server, push a plugin, change it live, override it, roll it back; run a playbook and ask why.
     Demo,
     /// Run the tests; without a suite, the checks and every suite.
     Test {

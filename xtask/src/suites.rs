@@ -53,6 +53,22 @@ const SUITES: &[Suite] = &[
             &["--workspace", "--doc", "--no-fail-fast"],
         ],
     },
+    Suite {
+        name: "flow",
+        about: "the pure core: golden decisions, interleavings, large loops",
+        runs: &[&[
+            "--workspace",
+            "--test",
+            "golden",
+            "--test",
+            "flows",
+            "--test",
+            "interleavings",
+            "--test",
+            "large_loops",
+            "--no-fail-fast",
+        ]],
+    },
     end_to_end!("api", "the HTTP interface"),
     end_to_end!("author", "a plugin author's way from a new project to a call"),
     end_to_end!("ring", "every capability in every ring"),
@@ -64,6 +80,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("engine_api", "playbooks and executions over the HTTP interface"),
     end_to_end!("engine_crash", "the server killed while playbooks run"),
     end_to_end!("engine_swap", "the engine's services replaced and broken while playbooks run"),
+    end_to_end!("engine_replay", "components and native code fold alike"),
     end_to_end!("engine_cli", "playbooks through the command, with and without a server"),
 ];
 

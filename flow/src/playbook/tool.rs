@@ -210,7 +210,9 @@ fn config(node: &Node, named: bool) -> Map<String, Json> {
         }
     }
     for (key, value) in node.get("spec").map(Node::entries).unwrap_or_default() {
-        if !matches!(key.name.as_str(), "policy" | "timeout" | "input" | "retry_safe") && !config.contains_key(&key.name) {
+        if !matches!(key.name.as_str(), "policy" | "timeout" | "input" | "retry_safe")
+            && !config.contains_key(&key.name)
+        {
             config.insert(key.name.clone(), value.json());
         }
     }

@@ -11,8 +11,8 @@
 //! 4. A version that keeps faulting is taken back or set aside, visibly ([`health`](self)).
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use noetl_contract::{CapabilitySet, Limits};
 use noetl_host::caps::http_client::{Direct, Outbound};

@@ -64,7 +64,12 @@ impl Residents {
     }
 
     /// Call a pure transform right here.
-    pub fn transform(&mut self, module: &Arc<Module>, identity: Arc<Identity>, input: Bytes) -> Result<Finished, Fault> {
+    pub fn transform(
+        &mut self,
+        module: &Arc<Module>,
+        identity: Arc<Identity>,
+        input: Bytes,
+    ) -> Result<Finished, Fault> {
         let terms = module.spec.terms(None, self.denied);
         let template = module.template(&self.engines.pure, &terms).map_err(PrepareError::into_fault)?;
         self.call(module, &template, identity, Input::Bytes(input), Instant::now())

@@ -42,7 +42,9 @@ mod bindings {
     });
 }
 
-pub use bindings::exports::noetl::engine::{orchestration, projecting, publishing, running, scheduling, state_building};
+pub use bindings::exports::noetl::engine::{
+    orchestration, projecting, publishing, running, scheduling, state_building,
+};
 pub use bindings::noetl::engine::chain;
 
 use crate::resident::Residents;

@@ -23,7 +23,9 @@ pub(super) fn apply(connection: &Connection, changes: &[OpenChange]) -> rusqlite
             OpenChange::Ended { execution } => {
                 connection.prepare_cached("DELETE FROM open WHERE execution = ?1")?.execute([*execution as i64])?;
                 // Nothing is built from it any more.
-                connection.prepare_cached("DELETE FROM checkpoints WHERE execution = ?1")?.execute([*execution as i64])?;
+                connection
+                    .prepare_cached("DELETE FROM checkpoints WHERE execution = ?1")?
+                    .execute([*execution as i64])?;
             }
         }
     }

@@ -62,8 +62,7 @@ async fn start_and_wait(
     if !exists {
         let (answer, recorded) = oneshot::channel();
         // No parent is named: the pipeline waits for it itself, and its end is no input of the parent.
-        let start =
-            engine.shared().start(&entry, tenant, payload, None, root, format!("execution {}", key.execution));
+        let start = engine.shared().start(&entry, tenant, payload, None, root, format!("execution {}", key.execution));
         let queued = Queued::new(execution, tenant.clone(), Happening::Start(start), Reply::Recorded(answer));
         engine.send(root, Message::Input(Box::new(queued)))?;
         recorded.await.map_err(|_| EngineError::Stopping)??;

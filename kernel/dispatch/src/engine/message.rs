@@ -6,7 +6,7 @@ use noetl_host::services::orchestration::{Happening, Input};
 use noetl_host::services::running::News;
 use tokio::sync::oneshot;
 
-use super::api::{EngineError, Ended};
+use super::api::{Ended, EngineError};
 use super::ids::ExecutionId;
 use super::tasks::TaskKey;
 
@@ -19,7 +19,11 @@ pub enum Message {
     /// What serves may have changed.
     Refresh,
     /// An execution of before the start, to be taken up again.
-    Recover { execution: ExecutionId, tenant: Tenant, root: ExecutionId },
+    Recover {
+        execution: ExecutionId,
+        tenant: Tenant,
+        root: ExecutionId,
+    },
     /// All that was to be recovered has been sent.
     Recovered,
     Stop(oneshot::Sender<()>),

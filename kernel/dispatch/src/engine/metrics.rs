@@ -100,7 +100,11 @@ impl EngineMetrics {
         registry.register("noetl_executions_live", "Executions that have not ended", metrics.live.clone());
         registry.register("noetl_engine_inbox", "Inputs that wait to be driven", metrics.inbox.clone());
         registry.register("noetl_engine_queued_commands", "Commands that wait for a slot", metrics.queued.clone());
-        registry.register("noetl_projection_lag", "Log positions not in the tables yet", metrics.projection_lag.clone());
+        registry.register(
+            "noetl_projection_lag",
+            "Log positions not in the tables yet",
+            metrics.projection_lag.clone(),
+        );
         registry.register("noetl_outbox_lag", "Log positions not published yet", metrics.outbox_lag.clone());
         metrics
     }

@@ -22,7 +22,7 @@ use noetl_store::log::file::FileLog;
 use noetl_store::log::{Log, ReadError};
 use noetl_store::projections::Projections;
 use tokio::sync::mpsc::{self, UnboundedSender};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::Kernel;
 use crate::error::StartError;
@@ -103,6 +103,8 @@ pub struct Shared {
     hub: Hub,
     environment: Vec<(String, String)>,
     lenient: bool,
+    /// Somebody waits for the tables.
+    hurry: Notify,
     /// Executions whose chain has grown enough for a checkpoint.
     checkpoints: UnboundedSender<ExecutionId>,
 }
@@ -301,9 +303,9 @@ impl Engine {
     ) -> Result<bool, EngineError> {
         let value: serde_json::Value = serde_json::from_str(result)
             .map_err(|error| EngineError::InvalidRequest(format!("the result is not JSON: {error}")))?;
-        let error = error.map(|(code, message, retryable)| {
-            serde_json::json!({"code": code, "message": message, "retryable": retryable})
-        });
+        let error = error.map(
+            |(code, message, retryable)| serde_json::json!({"code": code, "message": message, "retryable": retryable}),
+        );
         let body = serde_json::json!({"data": {"value": value}, "error": error}).to_string().into_bytes();
         let report = Report { command: command.to_owned(), body, stored: None };
         self.tell(execution, Happening::Report(report)).await

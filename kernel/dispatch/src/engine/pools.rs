@@ -28,7 +28,8 @@ struct Pool<T> {
 impl<T> Pools<T> {
     /// `share` of how many shards these slots are divided among.
     pub fn new(sizes: &[(String, usize)], shards: usize) -> Self {
-        let pool = |slots: &usize| Pool { slots: slots.div_ceil(shards.max(1)).max(1), used: 0, waiting: Inbox::default() };
+        let pool =
+            |slots: &usize| Pool { slots: slots.div_ceil(shards.max(1)).max(1), used: 0, waiting: Inbox::default() };
         Self { pools: sizes.iter().map(|(name, slots)| (name.clone(), pool(slots))).collect() }
     }
 
@@ -67,7 +68,6 @@ impl<T> Pools<T> {
     pub fn waiting(&self) -> usize {
         self.pools.values().map(|pool| pool.waiting.len()).sum()
     }
-
 }
 
 #[cfg(test)]

@@ -62,9 +62,9 @@ impl Engine {
             from = last.version + 1;
             let unseen = |segment: &&Segment| last_event(segment).is_none_or(|last| (last + 1) * SHOWN > after);
             let segments: Vec<_> = read.iter().filter(unseen).filter_map(for_services).collect();
-            let expanded = self.background.ask(Role::Projector, move |residents, service| {
-                residents.expand(&service.module, &segments)
-            });
+            let expanded = self
+                .background
+                .ask(Role::Projector, move |residents, service| residents.expand(&service.module, &segments));
             let mut all_taken = true;
             for text in expanded.await? {
                 let id = event_id(&text).unwrap_or(0);
@@ -128,9 +128,9 @@ impl Engine {
         let read = self.shared.log.read_stream(&stream, head.version, 1);
         let read = read.map_err(|error| EngineError::Store(error.to_string()))?;
         let segments: Vec<_> = read.iter().filter_map(for_services).collect();
-        let expanded = self.background.ask(Role::Projector, move |residents, service| {
-            residents.expand(&service.module, &segments)
-        });
+        let expanded = self
+            .background
+            .ask(Role::Projector, move |residents, service| residents.expand(&service.module, &segments));
         let last: Value = match expanded.await?.last().map(|text| serde_json::from_str(text)) {
             Some(Ok(last)) => last,
             _ => return Err(EngineError::ExecutionNotFound(execution)),
@@ -163,9 +163,9 @@ impl Engine {
             Cutoff::Position(position) => state_building::Cutoff::Position(position),
             Cutoff::TimeMs(time) => state_building::Cutoff::TimeMs(time),
         };
-        let view = self.background.ask(Role::StateBuilder, move |residents, service| {
-            residents.view(&service.module, &segments, cutoff)
-        });
+        let view = self
+            .background
+            .ask(Role::StateBuilder, move |residents, service| residents.view(&service.module, &segments, cutoff));
         view.await?.map_err(EngineError::InvalidRequest)
     }
 
@@ -173,15 +173,16 @@ impl Engine {
     pub async fn explain(&self, execution: ExecutionId) -> Result<String, EngineError> {
         self.header(execution)?;
         let segments = self.shared.whole_chain(execution).map_err(|error| EngineError::Store(error.to_string()))?;
-        let explained = self.background.ask(Role::StateBuilder, move |residents, service| {
-            residents.explain(&service.module, &segments)
-        });
+        let explained = self
+            .background
+            .ask(Role::StateBuilder, move |residents, service| residents.explain(&service.module, &segments));
         explained.await?.map_err(EngineError::InvalidRequest)
     }
 
     /// Waits until the tables have everything that is in the log now.
     pub async fn settled(&self) {
         let tip = *self.shared.log.tip().borrow();
+        self.shared.hurry.notify_one();
         self.shared.projections.wait_for(tip).await;
     }
 

@@ -137,7 +137,10 @@ impl Shard {
                     Ok(ended) => (ended.status, ended.body),
                     Err(error) => {
                         let error = serde_json::json!({"code": error.code(), "message": error.to_string()});
-                        ("failed".to_owned(), serde_json::json!({"output": {"value": null}, "error": error}).to_string())
+                        (
+                            "failed".to_owned(),
+                            serde_json::json!({"output": {"value": null}, "error": error}).to_string(),
+                        )
                     }
                 };
                 let told = ChildEnded { command, execution: child.0, status, body };

@@ -53,9 +53,9 @@ impl Engine {
 
     async fn check(&self, text: &str, strict: bool) -> Result<Checked, EngineError> {
         let text = text.to_owned();
-        let answer = self.background.ask(Role::Orchestrator, move |residents, service| {
-            residents.validate(&service.module, &text, strict)
-        });
+        let answer = self
+            .background
+            .ask(Role::Orchestrator, move |residents, service| residents.validate(&service.module, &text, strict));
         serde_json::from_str(&answer.await?).map_err(|error| EngineError::Service {
             service: Role::Orchestrator.path().to_string(),
             reason: format!("its list of problems cannot be read: {error}"),

@@ -25,8 +25,7 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Role; 5] =
-        [Role::Orchestrator, Role::Runner, Role::StateBuilder, Role::Projector, Role::Publisher];
+    pub const ALL: [Role; 5] = [Role::Orchestrator, Role::Runner, Role::StateBuilder, Role::Projector, Role::Publisher];
 
     pub fn world(self) -> World {
         match self {

@@ -230,13 +230,7 @@ impl Shard {
     }
 
     /// Starts a child in the same commit as the decision to.
-    fn bear(
-        &mut self,
-        execution: ExecutionId,
-        tenant: &Tenant,
-        child: Child,
-        next: &mut Vec<Queued>,
-    ) {
+    fn bear(&mut self, execution: ExecutionId, tenant: &Tenant, child: Child, next: &mut Vec<Queued>) {
         let Child { command, path, version, payload } = child;
         let Some(live) = self.live.get_mut(&execution) else { return };
         if !live.commands.insert(command.as_str().into()) {

@@ -186,9 +186,10 @@ impl Shard {
         let starts = matches!(queued.input.what, Happening::Start(_));
         if !starts && !self.live.contains_key(&execution) {
             match queued.about.reply {
-                Reply::Recorded(answer) => drop(answer.send(Err(EngineError::Refused(format!(
-                    "execution {execution} has ended, or there is none"
-                ))))),
+                Reply::Recorded(answer) => drop(
+                    answer
+                        .send(Err(EngineError::Refused(format!("execution {execution} has ended, or there is none")))),
+                ),
                 other => other.refuse(EngineError::ExecutionNotFound(execution)),
             }
             return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_registry::playbooks::Playbooks;
 use noetl_store::log::{Log, ReadError};
 use noetl_store::projections::Projections;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::background::{self, Background};
 use super::clock::Clock;
@@ -25,7 +25,8 @@ pub fn open(kernel: &Arc<Kernel>, options: &EngineOptions) -> Result<Engine, Sta
     let failed = |what: &'static str| {
         move |error: Box<dyn std::error::Error + Send + Sync>| StartError::Engine { what, source: error }
     };
-    let playbooks = Playbooks::open(port, kernel.payloads.clone()).map_err(|error| failed("the playbooks")(error.into()))?;
+    let playbooks =
+        Playbooks::open(port, kernel.payloads.clone()).map_err(|error| failed("the playbooks")(error.into()))?;
     let tip = *log.tip().borrow();
     let projections = Projections::open(kernel.folder.projections_file(), tip)
         .map_err(|error| failed("the projections")(error.into()))?;
@@ -43,6 +44,7 @@ pub fn open(kernel: &Arc<Kernel>, options: &EngineOptions) -> Result<Engine, Sta
         hub: Hub::new(),
         environment: environment(options),
         lenient: options.lenient,
+        hurry: Notify::new(),
         checkpoints,
     });
     let (stopping, _) = watch::channel(false);

@@ -194,11 +194,12 @@ fn ask(kernel: &Kernel, tenant: &Tenant, key: &TaskKey, call: &Call) -> Result<c
     let version = call.version.as_deref().map(Version::parse).transpose();
     let version = version.map_err(|error| failure("unknown_tool", format!("version of `{service}`: {error}")))?;
     let body = call.body.as_deref().map(|digest| stored(kernel, digest)).transpose()?;
-    let capabilities = call.capabilities.as_ref().map(|names| {
-        names.iter().map(|name| name.parse()).collect::<Result<CapabilitySet, _>>().map_err(|error: noetl_contract::ids::InvalidId| {
-            failure("invalid_input", format!("capabilities: {error}"))
-        })
-    });
+    let capabilities =
+        call.capabilities.as_ref().map(|names| {
+            names.iter().map(|name| name.parse()).collect::<Result<CapabilitySet, _>>().map_err(
+                |error: noetl_contract::ids::InvalidId| failure("invalid_input", format!("capabilities: {error}")),
+            )
+        });
     Ok(calls::Call {
         tenant: tenant.clone(),
         service,
@@ -265,7 +266,8 @@ fn own_failure(failure: noetl_host::Failure) -> Failed {
 }
 
 fn failed(error: &CallError) -> Failed {
-    let retryable = matches!(error, CallError::Quarantined { .. } | CallError::Conflict { .. } | CallError::NotStored { .. });
+    let retryable =
+        matches!(error, CallError::Quarantined { .. } | CallError::Conflict { .. } | CallError::NotStored { .. });
     let retryable = retryable || error.code() == "timeout";
     Failed { code: error.code().to_owned(), message: error.to_string(), retryable, unknown: false }
 }

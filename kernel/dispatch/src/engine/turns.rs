@@ -79,8 +79,7 @@ impl Shard {
             "data": {"value": null},
             "error": {"code": code, "message": message, "retryable": false},
         });
-        let report =
-            Report { command: key.command.to_string(), body: body.to_string().into_bytes(), stored: None };
+        let report = Report { command: key.command.to_string(), body: body.to_string().into_bytes(), stored: None };
         Queued::new(key.execution, tenant.clone(), Happening::Report(report), Reply::Nobody)
     }
 
@@ -230,7 +229,8 @@ impl Shard {
                     }
                 }
             }
-            let answer = answer.unwrap_or_else(|| fault_next(&format!("the runner fails on this command alone: {last}")));
+            let answer =
+                answer.unwrap_or_else(|| fault_next(&format!("the runner fails on this command alone: {last}")));
             answers.push((key, answer));
         }
         for version in &versions {
@@ -271,8 +271,7 @@ impl Shard {
         let bulk = done.bulk.map(Bytes::from);
         let stored = bulk.as_ref().map(|bytes| (Digest::of(bytes).hex(), bytes.len() as u64));
         let report = Report { command: key.command.to_string(), body: done.report, stored };
-        let mut queued =
-            Queued::new(key.execution, task.tenant.clone(), Happening::Report(report), Reply::Nobody);
+        let mut queued = Queued::new(key.execution, task.tenant.clone(), Happening::Report(report), Reply::Nobody);
         queued.about.keep = bulk;
         Some(queued)
     }

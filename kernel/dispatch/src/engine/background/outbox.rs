@@ -7,6 +7,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use noetl_host::Residents;
 use noetl_host::services::publishing::{Extent, Lease, Plan, ResultOf};
@@ -53,7 +54,11 @@ struct Publisher {
     kept: Kept,
     /// Leases of the outside that are out, and up to where each goes.
     out: Vec<(u64, u64)>,
+    kept_at: Instant,
 }
+
+/// How often the place of the followers is written down.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 impl Outbox {
     pub(super) fn start(
@@ -65,7 +70,7 @@ impl Outbox {
         let (asks, asked) = mpsc::unbounded_channel();
         let kept = shared.projections.outbox_state().ok().flatten();
         let kept = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-        let publisher = Publisher { kernel, shared, residents, kept, out: Vec::new() };
+        let publisher = Publisher { kernel, shared, residents, kept, out: Vec::new(), kept_at: Instant::now() };
         thread("publisher".to_owned(), publisher.run(asked, stopping))?;
         Ok(Self(asks))
     }
@@ -150,7 +155,10 @@ impl Publisher {
             self.shared.metrics.outbox_lag.set(tip.saturating_sub(plan.published));
             self.kept.hub = plan.state;
             if plan.leases.is_empty() {
-                self.keep()?;
+                // Followers in this process end with it, so where they are is worth a write only now and then.
+                if self.kept_at.elapsed() >= KEEP_EVERY {
+                    self.keep()?;
+                }
                 return Ok(plan.wake_at);
             }
             extents.clear();
@@ -224,7 +232,8 @@ impl Publisher {
     }
 
     async fn settle(&mut self, results: Vec<(u64, Option<String>)>) -> Result<usize, EngineError> {
-        let known: Vec<_> = results.into_iter().filter(|(lease, _)| self.out.iter().any(|(out, _)| out == lease)).collect();
+        let known: Vec<_> =
+            results.into_iter().filter(|(lease, _)| self.out.iter().any(|(out, _)| out == lease)).collect();
         self.out.retain(|(out, _)| !known.iter().any(|(lease, _)| lease == out));
         let count = known.len();
         let results: Vec<_> = known.into_iter().map(|(lease, error)| ResultOf { lease, error }).collect();
@@ -243,7 +252,8 @@ impl Publisher {
         Ok(plan)
     }
 
-    fn keep(&self) -> Result<(), String> {
+    fn keep(&mut self) -> Result<(), String> {
+        self.kept_at = Instant::now();
         let bytes = serde_json::to_vec(&self.kept).map_err(|error| error.to_string())?;
         self.shared.projections.put_outbox_state(&bytes).map_err(|error| error.to_string())
     }

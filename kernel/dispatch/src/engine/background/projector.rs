@@ -22,7 +22,9 @@ use std::sync::Arc;
 
 /// Segments brought in by one transaction.
 const BATCH: usize = 1024;
-const NICE: i32 = 5;
+const NICE: i32 = 15;
+/// How old the tables may be when nobody asks.
+const GATHER: Duration = Duration::from_millis(200);
 /// After an error this long passes before the next try.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -53,9 +55,19 @@ async fn follow(kernel: Back, shared: Arc<Shared>, mut residents: Residents, mut
             }
             continue;
         }
-        if let Err(problem) = step(&kernel, &shared, &mut residents).await {
-            tracing::error!(%problem, "the tables could not be brought up to date; trying again");
-            tokio::time::sleep(PAUSE).await;
+        // Many segments in one transaction cost little more than one, so it waits for some to gather, unless
+        // somebody waits for it.
+        tokio::select! {
+            () = tokio::time::sleep(GATHER) => {}
+            () = shared.hurry.notified() => {}
+            _ = stopping.changed() => return,
+        }
+        while shared.projections.cursor() < *tip.borrow() {
+            if let Err(problem) = step(&kernel, &shared, &mut residents).await {
+                tracing::error!(%problem, "the tables could not be brought up to date; trying again");
+                tokio::time::sleep(PAUSE).await;
+                break;
+            }
         }
     }
 }
@@ -106,9 +118,7 @@ fn open_change(segment: &Segment) -> Option<OpenChange> {
     let (header, _) = Header::decode(&segment.body)?;
     match (header.opens, header.ends) {
         (_, true) => Some(OpenChange::Ended { execution }),
-        (true, false) => {
-            Some(OpenChange::Opened { execution, tenant: header.tenant.to_string(), root: header.root.0 })
-        }
+        (true, false) => Some(OpenChange::Opened { execution, tenant: header.tenant.to_string(), root: header.root.0 }),
         (false, false) => None,
     }
 }

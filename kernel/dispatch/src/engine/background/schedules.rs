@@ -51,9 +51,9 @@ async fn due(kernel: &Arc<crate::Kernel>, shared: &Shared, entry: &PlaybookEntry
     let (last, now) = (known.unwrap_or(entry.registered_ms), wall_ms());
     let text = schedule.to_string();
     let engine = kernel.engine();
-    let asked = engine.background.ask(Role::Orchestrator, move |residents, service| {
-        residents.due(&service.module, &text, last, now)
-    });
+    let asked = engine
+        .background
+        .ask(Role::Orchestrator, move |residents, service| residents.due(&service.module, &text, last, now));
     let due = asked.await.map_err(|error| error.to_string())??;
     for time in &due.runs {
         let payload = serde_json::json!({"schedule": {"time_ms": time}});
