@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::api::{Ended, EngineError};
 use super::ids::ExecutionId;
 use super::message::{Message, Queued, Reply};
+use super::settle::DEEPEST;
 use super::shard::Shard;
 use super::tasks::TaskKey;
 use crate::Kernel;
@@ -25,11 +26,19 @@ const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 impl Shard {
     pub(super) fn execute_child(&mut self, kernel: &Arc<Kernel>, key: TaskKey, execute: Execute) {
         let Some(threads) = kernel.host.threads() else { return };
-        let root = self.live.get(&key.execution).map_or(key.execution, |live| live.root);
+        let (root, depth) = self.live.get(&key.execution).map_or((key.execution, 0), |live| (live.root, live.depth));
         let Some(task) = self.tasks.get_mut(&key) else { return };
+        // While its child runs it keeps no tool busy; with its slot, a tree of playbooks could wait for itself.
+        if std::mem::take(&mut task.has_slot) {
+            self.pools.release(&task.command.pool);
+        }
         let (sender, tenant, kernel) = (self.sender.clone(), task.tenant.clone(), kernel.clone());
         let running = threads.spawn(async move {
-            let executed = match start_and_wait(&kernel, &tenant, &key, root, execute).await {
+            let started = match depth < DEEPEST {
+                true => start_and_wait(&kernel, &tenant, &key, root, execute).await,
+                false => Err(EngineError::Refused(format!("playbooks start each other {DEEPEST} deep"))),
+            };
+            let executed = match started {
                 Ok(executed) => executed,
                 Err(error) => {
                     let body = serde_json::json!({

@@ -3,6 +3,9 @@
 //! A command whose tools are all pure touches nothing outside: running it before its commit cannot be noticed, and
 //! running it again after a crash gives the same. So it runs here and now, its report is driven in the same cycle, and
 //! a chain of such steps costs one commit. What acts on the outside waits until the commit is durable.
+//!
+//! A cycle has its time. What follows from it beyond that (a child to be started, the end of one to be told) is driven
+//! in the next; after a crash in between, the chains say what was left to do.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,6 +48,8 @@ pub(super) struct Cycle {
     pub(super) ended: Vec<(ExecutionId, Ended)>,
     pub(super) recorded: Vec<oneshot::Sender<Result<bool, EngineError>>>,
     pub(super) keep: Vec<Bytes>,
+    /// What follows from it and had to wait for the next cycle.
+    pub(super) later: Vec<Queued>,
 }
 
 /// The segment of one execution.
@@ -94,7 +99,9 @@ impl Shard {
             if began.elapsed() < PURE_TIME {
                 next.extend(self.run_pure(kernel, pure, &mut cycle.after).await);
             } else {
+                // Whatever goes on without end (a playbook that starts itself) must not keep others from their commit.
                 cycle.after.extend(pure);
+                cycle.later.append(&mut next);
             }
             work = next;
         }
@@ -144,6 +151,10 @@ impl Shard {
         cycle.recorded.into_iter().for_each(|answer| drop(answer.send(Ok(true))));
         for key in cycle.withdrawn {
             self.withdraw(&key);
+        }
+        for mut queued in cycle.later {
+            queued.about.derived = false;
+            self.accept(queued);
         }
         for key in cycle.after {
             self.dispatch(key);

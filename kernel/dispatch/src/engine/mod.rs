@@ -235,7 +235,11 @@ impl Engine {
         let Some(ended) = ended else { return Ok((started, self.wait(started.execution, timeout).await?)) };
         match tokio::time::timeout(timeout, ended).await {
             Ok(ended) => Ok((started, Some(ended.map_err(|_| EngineError::Stopping)??))),
-            Err(_) => Ok((started, None)),
+            // An id is handed out only for what is in the log.
+            Err(_) => self.header(started.execution).map(|_| (started, None)).map_err(|error| match error {
+                EngineError::ExecutionNotFound(_) => EngineError::Overloaded { waiting: self.shared.metrics.waiting() },
+                error => error,
+            }),
         }
     }
 
@@ -252,7 +256,7 @@ impl Engine {
         let entry = self.shared.playbook(&tenant, &path, version);
         let entry = entry.ok_or(EngineError::PlaybookNotFound { path, version })?;
         let execution = match dedup {
-            Some(dedup) => match self.once(&tenant, dedup).await? {
+            Some(dedup) => match self.once(&tenant, entry.path.as_str(), dedup).await? {
                 (execution, true) => return Ok((Started { execution, duplicate: true }, None)),
                 (execution, false) => execution,
             },

@@ -14,10 +14,12 @@ use super::api::{Cutoff, Ended, EngineError, EventPage};
 use super::ids::ExecutionId;
 use super::segment::{Header, for_services, stream_of};
 use super::services::Role;
-use super::{Dedup, Engine, PAGE};
+use super::{Dedup, Engine};
 
 /// Events that are shown for one that is written, at most: ids of shown events are multiples of it and following.
 const SHOWN: u64 = 8;
+/// Lines expanded beyond what a page asks for, because an event is told with those that follow from it.
+const MARGIN: usize = 64;
 /// Without news a follower looks again after this long.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -55,13 +57,18 @@ impl Engine {
         let mut page = EventPage { events: Vec::new(), complete: false, last_event: after };
         let mut from = self.first_after(execution, after)?;
         while page.events.len() < limit {
-            let read = self.shared.log.read_stream(&stream_of(execution), from, PAGE);
+            let before = page.last_event;
+            let read = self.shared.log.read_stream(&stream_of(execution), from, 1);
             let read = read.map_err(|error| EngineError::Store(error.to_string()))?;
             let Some(last) = read.last() else { break };
             let ends = Header::decode(&last.body).is_some_and(|(header, _)| header.ends);
             from = last.version + 1;
-            let unseen = |segment: &&Segment| last_event(segment).is_none_or(|last| (last + 1) * SHOWN > after);
-            let segments: Vec<_> = read.iter().filter(unseen).filter_map(for_services).collect();
+            let mut segments: Vec<_> = read.iter().filter_map(for_services).collect();
+            // One commit can hold very many events; no more of them are expanded than the page can use.
+            let mut cut = false;
+            for segment in &mut segments {
+                cut |= window(&mut segment.events, page.last_event / SHOWN, limit + MARGIN);
+            }
             let expanded = self
                 .background
                 .ask(Role::Projector, move |residents, service| residents.expand(&service.module, &segments));
@@ -78,10 +85,11 @@ impl Engine {
                 page.last_event = id;
                 page.events.push(text);
             }
-            page.complete = ends && all_taken;
-            if read.len() < PAGE {
-                break;
+            if cut && all_taken && page.events.len() < limit && page.last_event > before {
+                // The rest of the same segment comes next.
+                from -= 1;
             }
+            page.complete = ends && all_taken && !cut;
         }
         Ok(page)
     }
@@ -201,11 +209,17 @@ impl Engine {
     }
 
     /// The id of an execution for a key: a fresh one, or that of the request that came first within the window.
-    pub(super) async fn once(&self, tenant: &Tenant, dedup: Dedup) -> Result<(ExecutionId, bool), EngineError> {
+    pub(super) async fn once(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        dedup: Dedup,
+    ) -> Result<(ExecutionId, bool), EngineError> {
         let stream = StreamId::new(format!("dedup/{tenant}"));
         let now = self.shared.clock.now_ms();
         let fresh = self.shared.mint.next();
-        let mut name = dedup.key.clone();
+        let key = format!("{path}\n{}", dedup.key);
+        let mut name = key.clone();
         loop {
             let append = Append {
                 stream: stream.clone(),
@@ -229,7 +243,7 @@ impl Engine {
                 return Ok((known, exists));
             }
             // The window is over: the key begins anew under a name that follows from what it was.
-            name = format!("{}\n{}", dedup.key, appended.position);
+            name = format!("{key}\n{}", appended.position);
         }
     }
 }
@@ -248,6 +262,21 @@ fn answer_of(event: &Value) -> Value {
     answer.insert("output".to_owned(), output.into());
     answer.extend(event.get("error").filter(|error| !error.is_null()).map(|error| ("error".to_owned(), error.clone())));
     answer.into()
+}
+
+/// Keeps the lines of events with ids from `from` on, at most `most`; tells whether some behind them were left out.
+fn window(events: &mut Vec<u8>, from: u64, most: usize) -> bool {
+    let wanted = |line: &&[u8]| serde_json::from_slice::<Line>(line).map_or(true, |line| line.id >= from);
+    let lines = events.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let mut lines = lines.skip_while(|line| !wanted(line));
+    let mut kept: Vec<u8> = Vec::new();
+    for line in lines.by_ref().take(most) {
+        kept.extend_from_slice(line);
+        kept.push(b'\n');
+    }
+    let more = lines.next().is_some();
+    *events = kept;
+    more
 }
 
 fn event_id(text: &str) -> Option<u64> {

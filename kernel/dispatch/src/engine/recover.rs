@@ -67,6 +67,7 @@ impl Shard {
             version: head.version,
             last_event: self.last_event(execution, head.version),
             last_ms: 0,
+            depth: 0,
             commands: HashSet::new(),
             waiters: Vec::new(),
         };
@@ -121,6 +122,14 @@ impl Shard {
             let safe = may_run_again(kernel, tenant, &command);
             let lost = Happening::Lost((command.id, safe));
             self.accept(Queued::new(execution, tenant.clone(), lost, Reply::Nobody));
+        }
+        let mut next = Vec::new();
+        for child in owed.children {
+            self.bear(execution, tenant, child, &mut next);
+        }
+        for mut queued in next {
+            queued.about.derived = false;
+            self.accept(queued);
         }
         let waiting = owed.waiting.into_iter();
         self.unaccounted.extend(waiting.map(|(command, child)| (execution, command, ExecutionId(child))));

@@ -24,6 +24,9 @@ use super::tasks::{Task, TaskKey};
 use super::timers::Due;
 use crate::Kernel;
 
+/// Playbooks that start each other, one below the other.
+pub(super) const DEEPEST: u32 = 64;
+
 /// What came of one input.
 pub(super) struct Decision {
     pub(super) outcome: Outcome,
@@ -109,6 +112,9 @@ impl Shard {
 
     fn open(&mut self, execution: ExecutionId, tenant: &Tenant, start: &Start) {
         self.shared.metrics.started.inc();
+        let starter = start.requested_by.strip_prefix("execution ").and_then(|id| id.parse().ok());
+        let starter = starter.and_then(|starter: ExecutionId| self.live.get(&starter));
+        let depth = starter.map_or(0, |starter| starter.depth + 1);
         let parent = start.parent.as_ref().map(|parent| (ExecutionId(parent.execution), parent.command.clone()));
         let live = Live {
             tenant: tenant.clone(),
@@ -118,6 +124,7 @@ impl Shard {
             version: 0,
             last_event: 0,
             last_ms: 0,
+            depth,
             commands: HashSet::new(),
             waiters: Vec::new(),
         };
@@ -230,14 +237,22 @@ impl Shard {
     }
 
     /// Starts a child in the same commit as the decision to.
-    fn bear(&mut self, execution: ExecutionId, tenant: &Tenant, child: Child, next: &mut Vec<Queued>) {
+    pub(super) fn bear(&mut self, execution: ExecutionId, tenant: &Tenant, child: Child, next: &mut Vec<Queued>) {
         let Child { command, path, version, payload } = child;
         let Some(live) = self.live.get_mut(&execution) else { return };
         if !live.commands.insert(command.as_str().into()) {
             tracing::error!(%execution, %command, "the orchestrator started a child twice; once is enough");
             return;
         }
-        let root = live.root;
+        let (root, depth) = (live.root, live.depth);
+        if depth >= DEEPEST {
+            let message = format!("playbooks start each other {DEEPEST} deep; one that starts itself never ends");
+            let error = serde_json::json!({"code": "too_deep", "message": message, "retryable": false});
+            let body = serde_json::json!({"output": {"value": null}, "error": error}).to_string();
+            let ended = ChildEnded { command, execution: 0, status: "failed".to_owned(), body };
+            next.push(Queued::derived(execution, tenant.clone(), Happening::ChildEnded(ended)));
+            return;
+        }
         let Some(entry) = self.shared.playbook(tenant, &path, version) else {
             let error = EngineError::PlaybookNotFound { path, version }.to_string();
             let error = serde_json::json!({"code": "playbook_not_found", "message": error, "retryable": false});

@@ -53,6 +53,8 @@ pub struct Live {
     pub version: u64,
     pub last_event: u64,
     pub last_ms: u64,
+    /// How many playbooks above it started one another.
+    pub depth: u32,
     /// Commands that were issued and not reported.
     pub commands: HashSet<Arc<str>>,
     pub waiters: Vec<oneshot::Sender<Result<Ended, EngineError>>>,

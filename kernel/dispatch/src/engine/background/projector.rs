@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Segments brought in by one transaction.
 const BATCH: usize = 1024;
+/// Bytes of them at most: rows take several times as much in the component.
+const BATCH_BYTES: usize = 2 << 20;
 const NICE: i32 = 15;
 /// How old the tables may be when nobody asks.
 const GATHER: Duration = Duration::from_millis(200);
@@ -74,7 +76,14 @@ async fn follow(kernel: Back, shared: Arc<Shared>, mut residents: Residents, mut
 
 /// One batch from the log into the tables.
 async fn step(kernel: &Back, shared: &Shared, residents: &mut Residents) -> Result<(), String> {
-    let segments = shared.log.read_all(shared.projections.cursor(), BATCH).map_err(|error| error.to_string())?;
+    let mut segments = shared.log.read_all(shared.projections.cursor(), BATCH).map_err(|error| error.to_string())?;
+    let mut bytes = 0;
+    let mut fits = |segment: &Segment| {
+        bytes += segment.body.len();
+        bytes <= BATCH_BYTES
+    };
+    let count = segments.iter().position(|segment| !fits(segment)).unwrap_or(segments.len()).max(1);
+    segments.truncate(count);
     let Some(last) = segments.last().map(|segment| segment.position) else { return Ok(()) };
     let chain: Vec<_> = segments.iter().filter_map(for_services).collect();
     let rows = if chain.is_empty() { Vec::new() } else { project(kernel, residents, &chain).await? };
