@@ -141,12 +141,12 @@ async fn the_pure_ring_links_no_wasi_and_the_others_only_its_harmless_part() {
 /// A component made from an altered copy of the contract.
 fn skewed(package: &str, from: &str, to: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
-    let mut last = None;
     for source in noetl_contract::packages::SOURCES {
         let text = if source.package == package { source.text.replace(from, to) } else { source.text.to_owned() };
-        last = Some(resolve.push_source(source.file, &text).expect("altered WIT"));
+        resolve.push_source(source.file, &text).expect("altered WIT");
     }
-    let world = resolve.select_world(&[last.expect("packages")], Some("transform")).expect("the world");
+    let mut packages = resolve.packages.iter();
+    let world = packages.find_map(|(_, package)| package.worlds.get("transform").copied()).expect("the world");
     let mut module = dummy_module(&resolve, world, ManglingAndAbi::Standard32);
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
     let component = ComponentEncoder::default().module(&module).expect("a module").encode().expect("a component");
