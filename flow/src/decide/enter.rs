@@ -2,15 +2,16 @@
 //!
 //! A step that several others lead to is entered when none of them can come any more. Whether one can is a question to
 //! the graph: it is live, or a live step leads there. So branches that were not taken never hold anybody up, and neither
-//! do arcs that lead back.
+//! do arcs that begin another round of a loop the step is part of.
+//!
+//! Entering a step answers all arrivals at it that wait: they were waiting for each other.
 
 use super::graph::Place;
 use super::program::PreparedWork;
 use super::scope::{Locals, Stop};
-use super::turn::{Arrive, Job, Missing, Turn};
+use super::turn::{Arrive, Execution, Job, Missing, Turn};
 use crate::event::Event;
 use crate::playbook::Work;
-use crate::state::Phase;
 
 /// A loop of arcs over steps that have nothing to do goes on for ever in one turn; so often it may go round.
 const ROUNDS: usize = 1_000;
@@ -21,31 +22,30 @@ impl Turn<'_> {
         if self.state().failing.is_some() {
             return Ok(());
         }
-        let program = self.program();
-        let phase = self.state().phase(program.name(arrive.to));
-        let again = arrive.from.is_none_or(|(from, _)| program.graph.same_knot(from, arrive.to));
-        match phase {
-            // It runs once, unless it is part of a loop of arcs.
-            _ if phase != Phase::Idle && !again => return Ok(()),
-            Phase::Running | Phase::Parked => {
-                self.now.held.push(arrive.clone());
-                return Ok(());
-            }
-            _ => {}
+        if !self.may_enter(arrive) {
+            return Ok(());
         }
-        if program.graph.is_fan_in(arrive.to) && self.is_awaited(arrive.to) {
+        if self.has_to_wait(arrive.to) {
             self.now.held.push(arrive.clone());
             return Ok(());
         }
         self.enter(arrive)
     }
 
-    /// Whether somebody else may still lead to the step.
-    fn is_awaited(&self, place: Place) -> bool {
-        self.execution.program.graph.awaited(place, &self.standing()).is_some()
+    /// Whether the arrival means anything: a step runs once, unless it is part of a loop of arcs.
+    fn may_enter(&self, arrive: &Arrive) -> bool {
+        self.is_idle(arrive.to)
+            || arrive.from.is_none_or(|(from, _)| self.execution.program.graph.same_knot(from, arrive.to))
     }
 
-    fn enter(&mut self, arrive: &Arrive) -> Result<(), Missing> {
+    /// Whether the step still runs, or somebody else may still lead to it.
+    fn has_to_wait(&self, place: Place) -> bool {
+        let Execution { program, state, .. } = &*self.execution;
+        state.phase(program.name(place)).is_live()
+            || (program.graph.is_fan_in(place) && program.graph.awaited(place, &self.standing()).is_some())
+    }
+
+    pub fn enter(&mut self, arrive: &Arrive) -> Result<(), Missing> {
         let program = self.program();
         let place = arrive.to;
         self.now.entries += 1;
@@ -58,6 +58,7 @@ impl Turn<'_> {
         let admitted = self.is_admitted(place);
         let Some(admitted) = self.rendered(admitted, arrive.cause, place, "guard")? else { return Ok(()) };
         let step = program.name(place).to_owned();
+        self.now.held.retain(|held| held.to != place);
         if !admitted {
             self.record(arrive.cause, Event::Skipped { step, from });
             self.at_once(Job::Route(place));
@@ -120,7 +121,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Sends steps on their way that waited for something that has ended. True if there was one.
+    /// Lets a step in that waited for something that has ended. True if there was one.
     pub fn admit_waiting(&mut self) -> bool {
         let program = self.program();
         let held = std::mem::take(&mut self.now.held);
@@ -129,26 +130,15 @@ impl Turn<'_> {
             let from = program.place(&arrival.from)?;
             Some(Arrive { to: program.place(name)?, from: Some((from, arrival.arc)), cause: arrival.event })
         });
-        let all: Vec<Arrive> = waiting.chain(held).collect();
+        let all: Vec<Arrive> = waiting.chain(held).filter(|arrive| self.may_enter(arrive)).collect();
         // While one is asked about, all others are on their way too.
         self.now.held = all.clone();
-        let ready = all.into_iter().find(|arrive| {
-            let runs = self.state().phase(program.name(arrive.to)).is_live();
-            let waits = runs || (program.graph.is_fan_in(arrive.to) && self.is_awaited(arrive.to));
-            !waits
-        });
-        self.now.held.retain(|arrive| {
-            Some(arrive.to) != ready.as_ref().map(|ready| ready.to)
-                && !self.execution.state.waiting.contains(program.name(arrive.to))
-        });
-        match ready {
-            Some(arrive) => {
-                self.now.is_news = true;
-                self.now.agenda.push_back(Job::Arrive(arrive));
-                true
-            }
-            None => false,
-        }
+        let ready = all.into_iter().find(|arrive| !self.has_to_wait(arrive.to));
+        let Some(arrive) = ready else { return false };
+        self.now.is_news = true;
+        // Asked once. A second answer could be another one, and the step would be let in for ever.
+        self.now.agenda.push_back(Job::Enter(arrive));
+        true
     }
 
     /// Writes down which steps were led to and wait.
@@ -157,6 +147,7 @@ impl Turn<'_> {
         for arrive in std::mem::take(&mut self.now.held) {
             let step = program.name(arrive.to).to_owned();
             if let Some((from, arc)) = arrive.from
+                && self.may_enter(&arrive)
                 && !self.state().waiting.contains(&step)
             {
                 self.record(arrive.cause, Event::Arrived { step, from: program.name(from).to_owned(), arc });

@@ -1,11 +1,16 @@
 //! The arcs of a playbook as a graph, and who can still come to whom.
 //!
-//! An arc is a *back edge* when a walk from the first step, along arcs in their order, finds it leading to a step of the
-//! walk's own path. Without back edges the graph has no cycles, so steps that wait for each other along forward edges
-//! never wait in a circle: that is why a fan-in can be a barrier and still every loop of arcs goes on.
+//! Steps that lead to each other form a *loop*. The steps at which it can be entered from outside are its entries, and its
+//! arcs to them are its *back edges*: each of them begins another round. Without these arcs a loop may still hold smaller
+//! loops, with entries and back edges of their own, and so on until nothing leads in a circle. Which arcs are back edges
+//! follows from the shape alone, never from the order in which arcs are written.
 //!
-//! Steps that can reach each other form a *knot*. A step that has ended runs again only by an arc from its own knot;
-//! every other step runs at most once.
+//! A step of a loop waits for nobody who could come only in another round; a step outside waits until the loop is left. So
+//! a wait leads either forward within a loop or from outside into it, and never round: that is why a fan-in can be a
+//! barrier and still every loop of arcs goes on.
+//!
+//! The outermost loop of a step is its *knot*. A step that has ended runs again only by an arc from its own knot; every
+//! other step runs at most once.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +19,33 @@ use crate::playbook::Playbook;
 /// A step by its place in the playbook.
 pub type Place = u32;
 
+/// A loop by its place in the list of all loops, where outer ones come before inner ones.
+type LoopId = u32;
+
 #[derive(Debug)]
 pub struct Graph {
     nodes: Vec<Node>,
+    /// The loop each loop is directly part of.
+    parents: Vec<Option<LoopId>>,
 }
 
 #[derive(Debug, Default)]
 struct Node {
     /// Targets of the arcs, in their order.
     next: Vec<Place>,
-    /// Steps with an arc to this one, once each, in order; true when all of these arcs are back edges.
-    before: Vec<(Place, bool)>,
-    knot: u32,
-    /// The knot has more than this step, or the step has an arc to itself.
-    cyclic: bool,
+    /// Steps with an arc to this one, once each, in order.
+    before: Vec<Before>,
+    /// The smallest loop the step is part of.
+    innermost: Option<LoopId>,
+    /// The largest.
+    knot: Option<LoopId>,
+}
+
+#[derive(Debug)]
+struct Before {
+    source: Place,
+    /// The loop whose back edge it is.
+    back: Option<LoopId>,
 }
 
 /// What the search asks about a step.
@@ -47,93 +65,111 @@ impl Graph {
             let next = step.next.arcs.iter().filter_map(|arc| places.get(arc.step.as_str()).copied()).collect();
             nodes.push(Node { next, ..Node::default() });
         }
-        let mut graph = Self { nodes };
-        let entry = places.get(playbook.entry.as_str()).copied().unwrap_or(0);
-        let (finished, back) = graph.walk(entry);
-        graph.connect(&back);
-        graph.tie(&finished);
+        let mut graph = Self { nodes, parents: Vec::new() };
+        graph.connect();
+        graph.find_loops(places.get(playbook.entry.as_str()).copied().unwrap_or(0));
         graph
     }
 
-    /// Steps in the order the walk left them, and the back edges it met.
-    fn walk(&self, entry: Place) -> (Vec<Place>, Vec<(Place, Place)>) {
-        #[derive(Clone, Copy, PartialEq)]
-        enum Mark {
-            New,
-            OnPath,
-            Left,
-        }
-        let count = self.nodes.len() as Place;
-        let mut marks = vec![Mark::New; self.nodes.len()];
-        let (mut finished, mut back) = (Vec::new(), Vec::new());
-        for root in std::iter::once(entry).chain(0..count) {
-            if marks.get(root as usize).is_none_or(|mark| *mark != Mark::New) {
-                continue;
+    fn connect(&mut self) {
+        for source in 0..self.nodes.len() as Place {
+            for target in self.nodes[source as usize].next.clone() {
+                let before = &mut self.nodes[target as usize].before;
+                if before.last().is_none_or(|last| last.source != source) {
+                    before.push(Before { source, back: None });
+                }
             }
-            marks[root as usize] = Mark::OnPath;
-            let mut path = vec![(root, 0)];
-            while let Some((place, arc)) = path.last_mut() {
-                match self.nodes[*place as usize].next.get(*arc) {
-                    Some(&target) => {
-                        *arc += 1;
-                        match marks[target as usize] {
-                            Mark::New => {
-                                marks[target as usize] = Mark::OnPath;
-                                path.push((target, 0));
-                            }
-                            Mark::OnPath => back.push((*place, target)),
-                            Mark::Left => {}
+        }
+    }
+
+    /// From the outermost loops inwards. Each loop loses an arc at least, so this ends.
+    fn find_loops(&mut self, first: Place) {
+        let mut todo: Vec<(Vec<Place>, Option<LoopId>)> = vec![((0..self.nodes.len() as Place).collect(), None)];
+        while let Some((members, parent)) = todo.pop() {
+            for part in self.strong_parts(&members, parent) {
+                if part.len() == 1 && !self.leads_to_itself(part[0]) {
+                    continue;
+                }
+                let id = self.parents.len() as LoopId;
+                self.parents.push(parent);
+                for place in &part {
+                    let node = &mut self.nodes[*place as usize];
+                    node.innermost = Some(id);
+                    node.knot.get_or_insert(id);
+                }
+                let is_entry = |place: &Place| {
+                    let mut before = self.nodes[*place as usize].before.iter();
+                    *place == first || before.any(|arc| self.nodes[arc.source as usize].innermost != Some(id))
+                };
+                let mut entries: Vec<Place> = part.iter().copied().filter(is_entry).collect();
+                if entries.is_empty() {
+                    // Nothing leads there; any step will do.
+                    entries.extend(part.first());
+                }
+                for entry in entries {
+                    let mut before = std::mem::take(&mut self.nodes[entry as usize].before);
+                    for arc in &mut before {
+                        let within = arc.source == entry || self.nodes[arc.source as usize].innermost == Some(id);
+                        if within && arc.back.is_none() {
+                            arc.back = Some(id);
                         }
                     }
-                    None => {
-                        marks[*place as usize] = Mark::Left;
-                        finished.push(*place);
-                        path.pop();
-                    }
+                    self.nodes[entry as usize].before = before;
                 }
-            }
-        }
-        (finished, back)
-    }
-
-    fn connect(&mut self, back: &[(Place, Place)]) {
-        for place in 0..self.nodes.len() as Place {
-            for target in self.nodes[place as usize].next.clone() {
-                let before = &mut self.nodes[target as usize].before;
-                if before.last().is_none_or(|(last, _)| *last != place) {
-                    before.push((place, back.contains(&(place, target))));
-                }
+                todo.push((part, Some(id)));
             }
         }
     }
 
-    /// Finds the knots: backwards along arcs, from the step that was left last.
-    fn tie(&mut self, finished: &[Place]) {
-        const NONE: u32 = u32::MAX;
-        let mut knots = vec![NONE; self.nodes.len()];
-        let mut sizes = Vec::new();
-        for &root in finished.iter().rev() {
-            if knots[root as usize] != NONE {
+    fn leads_to_itself(&self, place: Place) -> bool {
+        self.nodes[place as usize].before.iter().any(|arc| arc.source == place && arc.back.is_none())
+    }
+
+    /// The strongly connected parts of one loop (or of the whole) without its back edges, by Tarjan's walk. It goes against
+    /// the arcs, which makes no difference to what is connected.
+    fn strong_parts(&self, members: &[Place], within: Option<LoopId>) -> Vec<Vec<Place>> {
+        const NEW: u32 = u32::MAX;
+        let count = self.nodes.len();
+        let (mut number, mut lowest, mut open) = (vec![NEW; count], vec![NEW; count], vec![false; count]);
+        let (mut counter, mut trail, mut parts) = (0, Vec::new(), Vec::new());
+        for &root in members {
+            if number[root as usize] != NEW {
                 continue;
             }
-            let knot = sizes.len() as u32;
-            sizes.push(0_u32);
-            let mut todo = vec![root];
-            knots[root as usize] = knot;
-            while let Some(place) = todo.pop() {
-                sizes[knot as usize] += 1;
-                for &(source, _) in &self.nodes[place as usize].before {
-                    if knots[source as usize] == NONE {
-                        knots[source as usize] = knot;
-                        todo.push(source);
+            let mut path = vec![(root, 0)];
+            while let Some((place, arc)) = path.last_mut() {
+                let (place, at) = (*place, *place as usize);
+                if *arc == 0 {
+                    (number[at], lowest[at], open[at]) = (counter, counter, true);
+                    counter += 1;
+                    trail.push(place);
+                }
+                let Some(before) = self.nodes[at].before.get(*arc) else {
+                    path.pop();
+                    if let Some((below, _)) = path.last() {
+                        lowest[*below as usize] = lowest[*below as usize].min(lowest[at]);
                     }
+                    if lowest[at] == number[at] {
+                        let mut part = trail.split_off(trail.iter().rposition(|&on| on == place).unwrap_or(0));
+                        part.iter().for_each(|&on| open[on as usize] = false);
+                        part.sort_unstable();
+                        parts.push(part);
+                    }
+                    continue;
+                };
+                *arc += 1;
+                let source = before.source as usize;
+                if before.back.is_some() || self.nodes[source].innermost != within {
+                    continue;
+                }
+                if number[source] == NEW {
+                    path.push((before.source, 0));
+                } else if open[source] {
+                    lowest[at] = lowest[at].min(number[source]);
                 }
             }
         }
-        for (place, node) in self.nodes.iter_mut().enumerate() {
-            node.knot = knots[place];
-            node.cyclic = sizes[node.knot as usize] > 1 || node.next.contains(&(place as Place));
-        }
+        parts
     }
 
     pub fn next(&self, place: Place) -> &[Place] {
@@ -142,33 +178,37 @@ impl Graph {
 
     /// Whether an arc from one to the other lets a step run again that has ended.
     pub fn same_knot(&self, source: Place, target: Place) -> bool {
-        let (source, target) = (&self.nodes[source as usize], &self.nodes[target as usize]);
-        source.knot == target.knot && target.cyclic
+        let knot = self.nodes[target as usize].knot;
+        knot.is_some() && knot == self.nodes[source as usize].knot
     }
 
     /// Whether the step has to be asked about at all: several steps lead to it.
     pub fn is_fan_in(&self, place: Place) -> bool {
-        self.nodes[place as usize].before.iter().filter(|(_, back)| !back).nth(1).is_some()
+        self.ahead(place).nth(1).is_some()
     }
 
-    /// Whether a step that leads to this one by a forward edge is live, or can be reached from a live one by forward
-    /// edges. The place itself is not asked about.
+    /// The steps with an arc to this one that is no back edge.
+    fn ahead(&self, place: Place) -> impl Iterator<Item = Place> {
+        self.nodes[place as usize].before.iter().filter(|arc| arc.back.is_none()).map(|arc| arc.source)
+    }
+
+    /// A step that leads to this one and is live, or can be reached from a live one in the same round of every loop that
+    /// the place is part of.
     pub fn awaited(&self, place: Place, standing: &dyn Standing) -> Option<Place> {
-        let before = || self.nodes[place as usize].before.iter().filter(|(_, back)| !back).map(|(source, _)| *source);
         let mut seen = vec![false; self.nodes.len()];
-        before()
-            .find(|source| *source != place && standing.is_live(*source))
-            .or_else(|| before().find(|source| *source != place && self.search(*source, standing, true, &mut seen)))
+        self.ahead(place)
+            .find(|source| standing.is_live(*source))
+            .or_else(|| self.ahead(place).find(|source| self.search(*source, standing, Some(place), &mut seen)))
     }
 
     /// Whether the step is live or can be reached from a live one.
     pub fn can_come(&self, place: Place, standing: &dyn Standing) -> bool {
-        self.search(place, standing, false, &mut vec![false; self.nodes.len()])
+        self.search(place, standing, None, &mut vec![false; self.nodes.len()])
     }
 
     /// Backwards from a step to a live one. Steps that were seen in vain before are not looked at again.
-    fn search(&self, place: Place, standing: &dyn Standing, forward: bool, seen: &mut [bool]) -> bool {
-        let mut todo = vec![place];
+    fn search(&self, from: Place, standing: &dyn Standing, waiting: Option<Place>, seen: &mut [bool]) -> bool {
+        let mut todo = vec![from];
         while let Some(place) = todo.pop() {
             if std::mem::replace(&mut seen[place as usize], true) {
                 continue;
@@ -177,12 +217,25 @@ impl Graph {
                 return true;
             }
             let ended = standing.is_ended(place);
-            for &(source, back) in &self.nodes[place as usize].before {
-                if (forward && back) || (ended && !self.same_knot(source, place)) {
+            for arc in &self.nodes[place as usize].before {
+                let next_round = waiting.zip(arc.back).is_some_and(|(waiting, back)| self.is_part(waiting, back));
+                if next_round || (ended && !self.same_knot(arc.source, place)) {
                     continue;
                 }
-                todo.push(source);
+                todo.push(arc.source);
             }
+        }
+        false
+    }
+
+    fn is_part(&self, place: Place, of: LoopId) -> bool {
+        let mut at = self.nodes[place as usize].innermost;
+        // Inner loops have larger numbers.
+        while let Some(id) = at.filter(|id| *id >= of) {
+            if id == of {
+                return true;
+            }
+            at = self.parents[id as usize];
         }
         false
     }

@@ -107,3 +107,32 @@ fn a_claim_answers_rows_in_several_shapes() {
     assert_eq!(rows(&json!({"affected_rows": 3})), None);
     assert_eq!(rows(&json!("text")), None);
 }
+
+#[test]
+fn a_loop_entered_at_two_steps_joins_them_in_every_round() {
+    // However the arcs are ordered, `j` waits for `a` and `b`, and neither of these waits for the other.
+    for lines in ["start>a b\na>j\nb>j\nj>a b z\nz", "start>b a\na>j\nb>j\nj>z b a\nz"] {
+        let graph = graph(lines);
+        let (a, b, join) = (1, 2, 3);
+        assert!(graph.is_fan_in(join) && !graph.is_fan_in(a) && !graph.is_fan_in(b));
+        assert_eq!(graph.awaited(join, &stand(&[b], &[0, a, join])), Some(b), "{lines}");
+    }
+}
+
+#[test]
+fn a_step_behind_a_loop_waits_until_the_loop_is_left() {
+    // `z` joins a plain branch and a loop whose exit is at its head.
+    let graph = graph("start>h p\nh>body z\nbody>h\np>z\nz");
+    let (head, body, end) = (1, 2, 4);
+    assert_eq!(graph.awaited(end, &stand(&[body], &[0, head, 3])), Some(head), "`body` leads to `h` once more");
+    assert!(!graph.is_fan_in(head));
+}
+
+#[test]
+fn a_step_of_an_outer_loop_waits_for_an_inner_one() {
+    let graph = graph("start>o\no>i q\ni>w\nw>i m\nq>m\nm>o end\nend");
+    let (outer, inner, wait, merge) = (1, 2, 3, 5);
+    assert_eq!(graph.awaited(merge, &stand(&[inner], &[0, outer, wait, 4])), Some(wait));
+    assert!(!graph.is_fan_in(outer) && !graph.is_fan_in(inner));
+    assert!(graph.same_knot(inner, outer) && !graph.same_knot(merge, 6));
+}

@@ -60,6 +60,8 @@ pub(super) enum Job {
     /// Follow the arcs of a step that ended.
     Route(Place),
     Arrive(Arrive),
+    /// Enter a step that nobody else can lead to any more.
+    Enter(Arrive),
     /// Issue iterations, or close the loop.
     Pump(Place),
     /// Take the rows a cursor handed out, as this event says.
@@ -147,6 +149,7 @@ impl Turn<'_> {
             Job::Begin(place) => self.begin(*place),
             Job::Route(place) => self.route(*place),
             Job::Arrive(arrive) => self.arrive(arrive),
+            Job::Enter(arrive) => self.enter(arrive),
             Job::Pump(place) => self.pump(*place),
             Job::Take(place, cause, data) => self.take(*place, *cause, data),
         }
@@ -225,7 +228,7 @@ impl Turn<'_> {
 
     pub fn standing(&self) -> Places<'_> {
         let coming = self.now.agenda.iter().filter_map(|job| match job {
-            Job::Arrive(arrive) => Some(arrive),
+            Job::Arrive(arrive) | Job::Enter(arrive) => Some(arrive),
             _ => None,
         });
         let coming = coming.chain(&self.now.held).map(|arrive| arrive.to).collect();
