@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser};
+use engine::Part;
 
 use rows::Rows;
 
@@ -28,6 +29,9 @@ pub struct Options {
     /// Executions that `engine` lets end before it looks whether they slow the next ones down.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     finished: u32,
+    /// Measure this part of `engine` alone.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
 }
 
 #[derive(Parser)]

@@ -178,7 +178,7 @@ fn check(kernel: &Kernel, id: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn any_order_gives_the_same_end(

@@ -7,9 +7,13 @@ mod api;
 mod guests;
 pub mod load;
 mod outside;
+mod ran;
 mod server;
+mod small_disk;
 
 pub use api::{Answer, Api};
 pub use guests::{guest, system_guest, with_manifest, with_marker, with_version};
 pub use outside::Outside;
+pub use ran::{Ran, run};
 pub use server::{Server, noetl_bin};
+pub use small_disk::SmallDisk;

@@ -44,7 +44,7 @@ fn wanted(outside: &Outside, number: u32) -> Value {
     json!({
         "path": path,
         "payload": {"url": outside.url},
-        "dedup": {"key": format!("load-{number}"), "window_secs": 86_400},
+        "dedup": {"key": format!("load-{number}"), "window_secs": 604_800},
     })
 }
 

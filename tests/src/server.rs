@@ -43,7 +43,16 @@ impl Server {
 
     /// On the folder of a server that has stopped.
     pub fn start_on(data: Arc<TempDir>, environment: &[(&str, &str)]) -> Self {
-        let mut child = Self::command(data.path(), environment).spawn().expect("the binary starts");
+        let child = Self::command(data.path(), environment).spawn().expect("the binary starts");
+        Self::listening(child, data)
+    }
+
+    /// By a command made from [`Server::command`], which becomes the server.
+    pub fn start_by(mut command: Command, data: Arc<TempDir>) -> Self {
+        Self::listening(command.spawn().expect("the command starts"), data)
+    }
+
+    fn listening(mut child: Child, data: Arc<TempDir>) -> Self {
         let stderr = BufReader::new(child.stderr.take().expect("stderr is piped"));
         let said = Arc::new(Mutex::new(Vec::new()));
         let (tell, told) = mpsc::channel();
@@ -81,7 +90,9 @@ impl Server {
     }
 
     pub fn admin_token(&self) -> String {
-        let file = self.data().join("admin.token");
+        // By the server's own eyes: its folder may be mounted for it alone.
+        let own = PathBuf::from(format!("/proc/{}/root", self.pid()));
+        let file = own.join(self.data().strip_prefix("/").expect("an absolute path")).join("admin.token");
         std::fs::read_to_string(file).expect("made at the first start").trim().to_owned()
     }
 

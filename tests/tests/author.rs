@@ -10,42 +10,9 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
-use noetl_tests::noetl_bin;
+use noetl_tests::{Ran, noetl_bin, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// How a command ended.
-#[derive(Debug)]
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-impl Ran {
-    #[track_caller]
-    fn ok(self) -> Self {
-        self.ends(0)
-    }
-
-    #[track_caller]
-    fn ends(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
-    }
-
-    #[track_caller]
-    fn says(self, wanted: &str) -> Self {
-        let all = format!("{}{}", self.stdout, self.stderr);
-        assert!(all.contains(wanted), "`{wanted}` is not in:\n{all}");
-        self
-    }
-}
 
 /// A server on a folder and port of its own; it ends with the test.
 struct Server {
@@ -101,15 +68,6 @@ fn command(data: &Path) -> Command {
     }
     command.env("NOETL_DATA", data).env("NOETL_BIN", noetl_bin()).stdin(Stdio::null());
     command
-}
-
-fn run(command: &mut Command) -> Ran {
-    let output = command.output().expect("the command starts");
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
 }
 
 /// A new project of a world, below a folder that goes away with the test.

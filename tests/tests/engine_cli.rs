@@ -8,8 +8,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use noetl_tests::{Server, noetl_bin};
+use noetl_tests::{Ran, Server, noetl_bin, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -100,39 +101,6 @@ workflow:
     tool: {kind: noop}
 "#;
 
-/// How a command ended.
-#[derive(Debug)]
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-impl Ran {
-    #[track_caller]
-    fn ok(self) -> Self {
-        self.ends(0)
-    }
-
-    #[track_caller]
-    fn ends(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
-    }
-
-    #[track_caller]
-    fn says(self, wanted: &str) -> Self {
-        let all = format!("{}{}", self.stdout, self.stderr);
-        assert!(all.contains(wanted), "`{wanted}` is not in:\n{all}");
-        self
-    }
-}
-
 /// A folder with all the playbooks above.
 struct Playbooks(TempDir);
 
@@ -167,15 +135,6 @@ fn noetl(data: &Path) -> Command {
     let cache: PathBuf = noetl_bin().parent().expect("a folder").join("engine-cli-cache");
     command.env("NOETL_DATA", data).env("XDG_CACHE_HOME", cache).stdin(Stdio::null());
     command
-}
-
-fn run(command: &mut Command) -> Ran {
-    let output = command.output().expect("the command starts");
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
 }
 
 /// Without a server: the data folder is never made.
@@ -429,4 +388,38 @@ fn a_parked_execution_is_resumed_or_cancelled() {
     on(&server, &["why", &other]).ok().says("wrong day");
     on(&server, &["status", &other]).ok().says("cancelled");
     on(&server, &["cancel", &other]).ends(5);
+}
+
+#[test]
+fn the_examples_run_as_they_are() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/engine/orders.yaml");
+    let ran = offline(&["run", file, "--set", "customer=Grace"]).ok();
+    assert_eq!(ran.json(), json!({"customer": "Grace", "total": 400, "label": "3 parcels for Grace"}));
+}
+
+#[test]
+fn a_loop_of_ten_thousand_is_run_and_explained() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("long.yaml");
+    let text = "apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: long, path: demo/long}
+workflow:
+- step: start
+  loop: {in: '{{ range(10000) | list }}', iterator: i, spec: {mode: parallel, max_in_flight: 50}}
+  tool: {kind: noop, result: '{{ i }}'}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: noop, result: '{{ start.stats.success }}'}
+";
+    std::fs::write(&file, text).expect("written");
+    let data = Arc::new(TempDir::new().expect("a folder"));
+    let kept = data.path().to_str().expect("text");
+    let ran = offline(&["run", file.to_str().expect("text"), "-q", "--json", "--data-dir", kept]).ok().json();
+    assert_eq!(ran["output"], 10_000, "{ran}");
+    let server = Server::start_on(data.clone(), &[]);
+    let id = ran["execution_id"].as_str().expect("an id");
+    on(&server, &["why", id]).ok().says("every step that ran succeeded");
+    let replayed = on(&server, &["replay", id, "--json"]).ok().json();
+    assert_eq!(replayed["execution_id"], id, "{replayed}");
 }

@@ -14,7 +14,13 @@ pub const NAMES: &[&str] = &["log", "host", "engine"];
 /// Where scripts that measure other engines are, beside the checkout. Without them nothing is compared with.
 const PEERS: &str = "../shared/peers";
 
-pub fn run(project: &Project, name: &str, json: Option<PathBuf>, finished: Option<u32>) -> Result<()> {
+pub fn run(
+    project: &Project,
+    name: &str,
+    json: Option<PathBuf>,
+    finished: Option<u32>,
+    only: Option<&str>,
+) -> Result<()> {
     let noetl = build::everything(project, true)?;
     let mut bench = Command::new(noetl.with_file_name("noetl-bench"));
     bench.arg(name);
@@ -24,6 +30,9 @@ pub fn run(project: &Project, name: &str, json: Option<PathBuf>, finished: Optio
     }
     if let Some(finished) = finished {
         bench.arg("--finished").arg(finished.to_string());
+    }
+    if let Some(only) = only {
+        bench.arg("--only").arg(only);
     }
     let peers = project.root.join(PEERS);
     if peers.is_dir() {

@@ -59,6 +59,9 @@ enum Command {
         /// For `engine`: executions that end before it looks whether they slow the next ones down.
         #[arg(long, value_name = "N")]
         finished: Option<u32>,
+        /// For `engine`: measure this part alone.
+        #[arg(long, value_name = "PART", value_parser = ["alone", "busy", "length", "parked", "history"])]
+        only: Option<String>,
     },
     /// Formatting, lints, file sizes and the frozen contract.
     Check,
@@ -87,7 +90,9 @@ fn run(command: Command) -> Result<bool> {
         }
         Command::Demo => demo::run(&project).map(|()| true),
         Command::Test { suite, long } => suites::run(&project, suite.as_deref(), long),
-        Command::Bench { name, json, finished } => bench::run(&project, &name, json, finished).map(|()| true),
+        Command::Bench { name, json, finished, only } => {
+            bench::run(&project, &name, json, finished, only.as_deref()).map(|()| true)
+        }
         Command::Check => check::run(&project),
     }
 }

@@ -79,6 +79,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("bulk", "large data in bounded memory"),
     end_to_end!("engine_api", "playbooks and executions over the HTTP interface"),
     end_to_end!("engine_crash", "the server killed while playbooks run"),
+    end_to_end!("engine_faults", "a full disk and a clock that jumps while playbooks run"),
     end_to_end!("engine_swap", "the engine's services replaced and broken while playbooks run"),
     end_to_end!("engine_replay", "components and native code fold alike"),
     end_to_end!("engine_cli", "playbooks through the command, with and without a server"),

@@ -18,10 +18,26 @@ mod stand;
 mod turn;
 
 use anyhow::Result;
+use clap::ValueEnum;
 
 use crate::Options;
 use crate::rows::{Better, Row, Rows};
 use stand::Stand;
+
+/// What can be measured alone, to see what a change does without waiting for the rest.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// One caller.
+    Alone,
+    /// Many callers.
+    Busy,
+    /// Playbooks of many steps.
+    Length,
+    /// Executions that wait.
+    Parked,
+    /// Executions that have ended.
+    History,
+}
 
 pub fn run(options: Options) -> Result<Rows> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -34,15 +50,26 @@ async fn measure(options: Options) -> Result<Rows> {
     let stand = Stand::start().await?;
     rows.add("memory, idle", bounded(stand.server.resident_mib()?, "MiB", (120.0, 40.0)));
     stand.prepare().await?;
-    say("one caller");
-    alone::measure(&stand, &mut rows).await?;
-    busy::measure(&stand, &mut rows).await?;
-    say("playbooks of many steps");
-    length::measure(&stand, &mut rows).await?;
-    say("executions that wait");
-    parked::measure(&mut rows).await?;
-    say("executions that have ended");
-    history::measure(&stand, options.finished, &mut rows).await?;
+    let wanted = |part| options.only.is_none_or(|only| only == part);
+    if wanted(Part::Alone) {
+        say("one caller");
+        alone::measure(&stand, &mut rows).await?;
+    }
+    if wanted(Part::Busy) {
+        busy::measure(&stand, &mut rows).await?;
+    }
+    if wanted(Part::Length) {
+        say("playbooks of many steps");
+        length::measure(&stand, &mut rows).await?;
+    }
+    if wanted(Part::Parked) {
+        say("executions that wait");
+        parked::measure(&mut rows).await?;
+    }
+    if wanted(Part::History) {
+        say("executions that have ended");
+        history::measure(&stand, options.finished, &mut rows).await?;
+    }
     Ok(rows)
 }
 

@@ -187,11 +187,23 @@ impl Run {
         let feed = InProcess(kernel.clone());
         let mut cancelled = false;
         let ended = {
-            let following = follow(feed, &root, |event| view.event(event));
-            tokio::pin!(following);
+            let watching = async {
+                if self.quiet {
+                    return end(kernel, id).await;
+                }
+                match follow(feed, &root, |event| view.event(event)).await {
+                    Ok(()) => Ok(()),
+                    Err(failure) => {
+                        let problem = failure.message;
+                        context.output.detail(format_args!("no more is shown ({problem}); the execution goes on"));
+                        end(kernel, id).await
+                    }
+                }
+            };
+            tokio::pin!(watching);
             loop {
                 tokio::select! {
-                    ended = &mut following => break ended,
+                    ended = &mut watching => break ended,
                     _ = interrupts.recv() => {
                         if cancelled {
                             break Err(Failure::failed("interrupted twice: the execution was left as it was"));
@@ -253,6 +265,12 @@ fn refused(error: EngineError) -> Failure {
     }
     failure.problem = Some(Box::new(document));
     failure
+}
+
+/// Waits until the execution has ended, however long that takes.
+async fn end(kernel: &Kernel, id: ExecutionId) -> Outcome {
+    while kernel.engine().wait(id, LOOK_AGAIN).await.map_err(refused)?.is_none() {}
+    Ok(())
 }
 
 /// The end of an execution that has ended, and why it ended so unless it completed.

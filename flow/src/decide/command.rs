@@ -174,7 +174,7 @@ fn fill<'a>(
     refers: &'a References,
     coordinate: Option<&'a Coordinate<'a>>,
 ) {
-    let all = scope.all_names().filter(|_| refers.whole_context);
+    let all = refers.whole_context.then(|| scope.all_names()).into_iter().flatten();
     for name in all.chain(refers.names()) {
         let value = match (scope.step_of(name), name) {
             (Some(outcome), _) => {

@@ -142,7 +142,7 @@ impl Turn<'_> {
         let cause = self.record(cause, event);
         if call.answer == ChildAnswer::Started {
             let value = json!({ "status": "started", "execution_id": execution, "path": path, "async": true });
-            let reported = child_report(id, Data { value, ..Data::default() }, None, execution);
+            let reported = child_report(id, Data { value, ..Data::default() }, None, Some(execution));
             self.report(cause, place, reported);
         }
         Ok(())
@@ -154,14 +154,16 @@ impl Turn<'_> {
         let Some(call) = program.child(place) else {
             return Err(Turned::Refused(format!("command `{id}` is not for a playbook")));
         };
-        let execution = input.execution.to_string();
-        if open.child.as_ref().is_some_and(|child| *child != execution) {
+        // A playbook that could not be started has no execution.
+        let execution = (input.execution != 0).then(|| input.execution.to_string());
+        if open.child.is_some() && open.child != execution {
+            let execution = input.execution;
             return Err(ignored(format!("execution {execution} is not the one that was started for command `{id}`")));
         }
         let cause = open.event;
         let answer: Answer = serde_json::from_str(&input.body).unwrap_or_default();
         let error = (input.status != "completed").then(|| child_failure(input, answer.error.as_ref()));
-        let data = child_data(&call.answer, answer, &execution, &input.status);
+        let data = child_data(&call.answer, answer, execution.as_deref(), &input.status);
         let data = self.inline(data, &[]);
         self.report(cause, place, child_report(id, data, error, execution));
         Ok(())
@@ -256,24 +258,26 @@ fn shortened(mut message: String) -> String {
     message
 }
 
-fn child_report(command: CommandId, data: Data, error: Option<Failure>, execution: String) -> Reported {
-    let execution = Some(execution);
+fn child_report(command: CommandId, data: Data, error: Option<Failure>, execution: Option<String>) -> Reported {
     Reported { command, data, error, set: Map::new(), plugin: None, digest: None, calls: 1, took: 0, execution }
 }
 
 fn child_failure(input: &ChildEnded, error: Option<&Failure>) -> Failure {
     let why = error.map_or("it gave no reason", |error| error.message.as_str());
     let code = if input.status == "cancelled" { "child_cancelled" } else { "child_failed" };
-    let message = format!("execution {} {}: {why}", input.execution, input.status);
+    let message = match input.execution {
+        0 => why.to_owned(),
+        execution => format!("execution {execution} {}: {why}", input.status),
+    };
     Failure { code: code.to_owned(), message, retryable: false }
 }
 
 /// What a step that waited for a playbook has for its result: the wanted data, and how the child ended beside it.
-fn child_data(wanted: &ChildAnswer, mut answer: Answer, execution: &str, status: &str) -> Data {
+fn child_data(wanted: &ChildAnswer, mut answer: Answer, execution: Option<&str>, status: &str) -> Data {
     let ChildAnswer::Step(step) = wanted else { return answer.output };
     let Data { value, reference, chunks } = answer.steps.remove(step).unwrap_or(answer.output);
     let mut fields = Map::new();
-    fields.insert("execution_id".to_owned(), execution.into());
+    fields.extend(execution.map(|execution| ("execution_id".to_owned(), execution.into())));
     fields.insert("status".to_owned(), status.into());
     match value {
         Json::Object(own) => fields.extend(own),

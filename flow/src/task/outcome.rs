@@ -83,7 +83,12 @@ impl Outcome {
         if executed.status != "completed" {
             let why = answer.error.map_or("it gave no reason".to_owned(), |error| error.message);
             let code = if executed.status == "cancelled" { "child_cancelled" } else { "child_failed" };
-            return Self::failure(code, format!("execution {execution} of `{path}` {}: {why}", executed.status), false);
+            // A playbook that could not be started has no execution.
+            let message = match executed.execution {
+                0 => format!("`{path}`: {why}"),
+                _ => format!("execution {execution} of `{path}` {}: {why}", executed.status),
+            };
+            return Self::failure(code, message, false);
         }
         let (mut fields, data) = match wanted {
             Wanted::Output => (Map::new(), answer.output),

@@ -119,7 +119,9 @@ pub enum Denied {
         "import `{import}` is unknown to this server; known are the noetl capabilities and WASI clocks, random and stdio"
     )]
     Unknown { import: String },
-    #[error("`{path}` asks for resident instances, which only the platform's own components (`system/`) may have")]
+    #[error(
+        "`{path}` asks for resident instances, which only the platform's own components (`system/`, `tools/`) may have"
+    )]
     ResidentPath { path: PluginPath },
     #[error("a resident instance may hold what the ring `pure` has (log, metrics), not `{capability}`")]
     Resident { capability: Capability },

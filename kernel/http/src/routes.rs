@@ -121,7 +121,8 @@ impl RawArgs {
         let playbook = self.playbook.map(PlaybookPath::new).transpose();
         let playbook = playbook.map_err(|error| Problem::invalid_field("invalid_path", "path", error.to_string()))?;
         let execution = self.execution.map(|id| id.parse::<ExecutionId>()).transpose();
-        let execution = execution.map_err(|error| Problem::invalid_field("invalid_path", "id", error.to_string()))?;
+        let execution =
+            execution.map_err(|error| Problem::invalid_field("invalid_parameter", "id", error.to_string()))?;
         Ok(Args { plugin, playbook, execution, name: self.name })
     }
 }

@@ -49,3 +49,7 @@ pub mod json;
 pub mod tool;
 
 pub use failure::Failure;
+
+#[cfg(all(feature = "allocator", target_family = "wasm"))]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();

@@ -60,21 +60,20 @@ pub(super) fn apply(connection: &Connection, names: &mut Names, changes: Vec<Cha
     steps.write(connection)?;
     commands.write(connection)?;
     loops.write(connection)?;
-    gone.into_iter().try_for_each(|execution| delete(connection, execution).map(drop))?;
+    gone.into_iter().try_for_each(|execution| delete(connection, execution))?;
     Ok(applied)
 }
 
-/// Removes all there is of an execution; answers whether there was a row of it.
-pub(super) fn delete(connection: &Connection, execution: u64) -> rusqlite::Result<bool> {
+/// Removes all there is of an execution: its rows and its checkpoint.
+fn delete(connection: &Connection, execution: u64) -> rusqlite::Result<()> {
     let id = execution as i64;
     for table in ["steps", "commands", "loops", "checkpoints", "open"] {
         connection.prepare_cached(&format!("DELETE FROM {table} WHERE execution = ?1"))?.execute([id])?;
     }
-    let Some(known) = Known::find(connection, execution)? else { return Ok(false) };
+    let Some(known) = Known::find(connection, execution)? else { return Ok(()) };
     connection.prepare_cached("DELETE FROM executions WHERE id = ?1")?.execute([id])?;
     let gone = Counted { more: -1, ..Counted::default() };
-    count(connection, Counts::from([(known.counted(), gone)]))?;
-    Ok(true)
+    count(connection, Counts::from([(known.counted(), gone)]))
 }
 
 fn count(connection: &Connection, counts: Counts) -> rusqlite::Result<()> {

@@ -49,13 +49,6 @@ impl Projections {
         })
     }
 
-    pub fn delete_checkpoint(&self, execution: u64) -> Result<(), ProjectionError> {
-        self.write(|connection| {
-            let sql = "DELETE FROM checkpoints WHERE execution = ?1";
-            connection.prepare_cached(sql)?.execute([execution as i64]).map(drop)
-        })
-    }
-
     /// What the publisher wanted kept; none before it ever ran.
     pub fn outbox_state(&self) -> Result<Option<Bytes>, ProjectionError> {
         self.read(|connection| {

@@ -87,6 +87,7 @@ impl Projections {
     }
 
     /// How many executions have which status, by the name of the status. No tenant: of all.
+    #[cfg(test)]
     pub fn counts_by_status(&self, tenant: Option<&str>) -> Result<Vec<(String, u64)>, ProjectionError> {
         self.read(|connection| {
             let sql = "SELECT coalesce(s.name, ''), sum(c.number) FROM counts c JOIN tenants t ON t.id = c.tenant

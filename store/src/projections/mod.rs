@@ -117,12 +117,6 @@ impl Projections {
         Ok(applied)
     }
 
-    /// Forgets an execution: its rows and its checkpoint. Rows made again from the log bring it back, so whoever
-    /// wants it gone for good has that in the log.
-    pub fn delete(&self, execution: u64) -> Result<bool, ProjectionError> {
-        self.write(|connection| batch::delete(connection, execution))
-    }
-
     fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ProjectionError> {
         let done = self.writer.lock().transact(|connection, _| work(connection));
         self.noticing_damage(done)

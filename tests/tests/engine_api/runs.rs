@@ -60,7 +60,7 @@ async fn what_cannot_be_started_says_why() {
     let large = json!({"path": "demo/hello", "payload": {"x": "y".repeat((1 << 20) + 1)}});
     admin.post("/api/execute", large).await.problem(413, "body_too_large");
     admin.get("/api/executions/12345").await.problem(404, "execution_not_found");
-    admin.get("/api/executions/abc").await.problem(400, "invalid_path");
+    admin.get("/api/executions/abc").await.problem(400, "invalid_parameter");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use noetl_contract::{Digest, Tenant};
 use noetl_host::Residents;
 use noetl_host::services::orchestration::Happening;
 use noetl_host::services::running::News;
-use noetl_store::log::Ticket;
+use noetl_store::log::{Log as _, Ticket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, error::TryRecvError};
 use tokio::sync::oneshot;
 
@@ -32,6 +32,7 @@ use super::ids::ExecutionId;
 use super::inbox::Inbox;
 use super::message::{Message, Queued, Reply};
 use super::pools::Pools;
+use super::segment::stream_of;
 use super::services::{Role, Service};
 use super::tasks::{Task, TaskKey};
 use super::timers::{Due, Timers};
@@ -188,10 +189,14 @@ impl Shard {
         let starts = matches!(queued.input.what, Happening::Start(_));
         if !starts && !self.live.contains_key(&execution) {
             match queued.about.reply {
-                Reply::Recorded(answer) => drop(
-                    answer
-                        .send(Err(EngineError::Refused(format!("execution {execution} has ended, or there is none")))),
-                ),
+                Reply::Recorded(answer) => {
+                    let known = self.shared.log.head(&stream_of(execution)).ok().flatten().is_some();
+                    let refused = match known {
+                        true => EngineError::Refused(format!("execution {execution} has ended")),
+                        false => EngineError::ExecutionNotFound(execution),
+                    };
+                    drop(answer.send(Err(refused)));
+                }
                 other => other.refuse(EngineError::ExecutionNotFound(execution)),
             }
             return;

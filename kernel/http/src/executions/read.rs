@@ -216,7 +216,7 @@ pub async fn status(cx: Cx) -> Result<Response, Problem> {
         is_cancelled: view.status == "CANCELLED",
         status: view.status,
         current_step: view.current_step,
-        progress: Progress::of(&steps),
+        progress: Progress::of(&steps, view.ended_at.is_some()),
     };
     Ok(Json(status).into_response())
 }

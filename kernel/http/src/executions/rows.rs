@@ -145,20 +145,20 @@ pub struct Progress {
     pub total: u64,
     /// Done or skipped.
     pub completed: u64,
-    /// Running or parked.
+    /// Running or parked. None is once the execution has ended: what was under way then was given up.
     pub running: u64,
     pub failed: u64,
 }
 
 impl Progress {
-    pub fn of(steps: &[StepRow]) -> Self {
+    pub fn of(steps: &[StepRow], has_ended: bool) -> Self {
         let mut progress = Self::default();
         for step in steps {
             progress.total += 1;
             match step.status.as_deref() {
                 Some("COMPLETED" | "SKIPPED") => progress.completed += 1,
                 Some("FAILED") => progress.failed += 1,
-                _ => progress.running += 1,
+                _ => progress.running += u64::from(!has_ended),
             }
         }
         progress
@@ -194,6 +194,7 @@ mod tests {
     fn progress_counts_runs_of_steps() {
         let step = |status: &str| StepRow { status: Some(status.to_owned()), ..StepRow::default() };
         let steps = ["COMPLETED", "SKIPPED", "FAILED", "RUNNING", "PARKED"].map(step);
-        assert_eq!(Progress::of(&steps), Progress { total: 5, completed: 2, running: 2, failed: 1 });
+        assert_eq!(Progress::of(&steps, false), Progress { total: 5, completed: 2, running: 2, failed: 1 });
+        assert_eq!(Progress::of(&steps, true).running, 0);
     }
 }
