@@ -98,13 +98,13 @@ pub enum Command {
 /// A job of the compiler process, as the server writes it.
 #[derive(Debug, Args)]
 pub struct Compile {
-    /// Which engine the machine code is for.
+    /// What is done with it: `inspect`, or the engine its machine code is for.
     #[arg(long)]
-    pub engine: String,
+    pub task: String,
     /// The component.
     #[arg(long)]
     pub input: PathBuf,
-    /// Where the machine code goes.
+    /// Where the result goes.
     #[arg(long)]
     pub output: PathBuf,
     /// Most memory the process may use.

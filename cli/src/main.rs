@@ -95,7 +95,7 @@ fn on_runtime(command: impl Future<Output = Outcome>) -> Outcome {
 
 fn compile(job: &args::Compile) -> ExitCode {
     let code = noetl_host::compile::child::main(&noetl_host::compile::child::Job {
-        engine: &job.engine,
+        task: &job.task,
         input: &job.input,
         output: &job.output,
         memory_bytes: job.memory_bytes,

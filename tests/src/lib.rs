@@ -6,6 +6,7 @@
 mod api;
 mod guests;
 pub mod load;
+pub mod made;
 mod outside;
 mod ran;
 mod server;

@@ -4,6 +4,7 @@
 //! The bytes come from anyone. Reading them is linear in their size, trusts no length in them, and ends in
 //! a value or in an error that says what to do.
 
+use serde::{Deserialize, Serialize};
 use wasmparser::{ComponentTypeRef, Payload};
 use wit_component::DecodedWasm;
 use wit_parser::{Resolve, WorldId, WorldItem};
@@ -15,7 +16,7 @@ use crate::rings::Capability;
 use crate::skew;
 
 /// What is known of a component from its bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspection {
     pub manifest_text: Option<String>,
     pub imports: Vec<Import>,
@@ -25,8 +26,9 @@ pub struct Inspection {
     pub skew: Vec<String>,
 }
 
-/// One thing a component needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One thing a component needs; written as its name, from which the rest follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub struct Import {
     /// In full: `noetl:kv/kv@0.1.0`.
     pub name: String,
@@ -61,6 +63,18 @@ impl Import {
     pub fn refused_wasi(&self) -> bool {
         let package = self.name.split(['/', '@']).next().unwrap_or_default();
         self.kind == ImportKind::Wasi && !ALLOWED_WASI.contains(&package)
+    }
+}
+
+impl From<String> for Import {
+    fn from(name: String) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<Import> for String {
+    fn from(import: Import) -> Self {
+        import.name
     }
 }
 

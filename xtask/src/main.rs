@@ -49,6 +49,15 @@ enum Command {
         #[arg(long)]
         long: bool,
     },
+    /// Throw mutated bytes at every edge; an input that breaks something is kept in `tests/fuzz/`.
+    Fuzz {
+        /// One target only.
+        #[arg(value_parser = ["component", "manifest", "api", "values"])]
+        target: Option<String>,
+        /// How long each target runs.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
     /// Measure with optimisations, against a raw baseline of the same run.
     Bench {
         #[arg(value_parser = bench::NAMES.to_vec())]
@@ -93,6 +102,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Bench { name, json, finished, only } => {
             bench::run(&project, &name, json, finished, only.as_deref()).map(|()| true)
         }
+        Command::Fuzz { target, seconds } => suites::fuzz(&project, target.as_deref(), seconds),
         Command::Check => check::run(&project),
     }
 }

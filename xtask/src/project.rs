@@ -32,6 +32,11 @@ impl Project {
         self.target.join("guests")
     }
 
+    /// Where tests write rows of a table that is shown after their suite.
+    pub fn report(&self) -> PathBuf {
+        self.target.join("test-report.md")
+    }
+
     /// The `noetl` binary of a profile.
     pub fn binary(&self, release: bool) -> PathBuf {
         let profile = if release { "release" } else { "debug" };

@@ -77,6 +77,8 @@ const SUITES: &[Suite] = &[
     end_to_end!("access", "tokens, tenants, and what one may do to another"),
     end_to_end!("faults", "guests that go wrong, and what is done about them"),
     end_to_end!("bulk", "large data in bounded memory"),
+    end_to_end!("hostile", "attacks by guests, uploads and tenants, and what they do to a bystander"),
+    end_to_end!("fuzz", "bytes from nowhere at every edge, a minute each"),
     end_to_end!("engine_api", "playbooks and executions over the HTTP interface"),
     end_to_end!("engine_crash", "the server killed while playbooks run"),
     end_to_end!("engine_faults", "a full disk and a clock that jumps while playbooks run"),
@@ -102,8 +104,9 @@ pub fn run(project: &Project, only: Option<&str>, long: bool) -> Result<bool> {
         let started = Instant::now();
         let mut count = Count::default();
         for arguments in suite.runs {
-            count.add(cargo_test(project, arguments, long)?);
+            count.add(cargo_test(project, arguments, long, FUZZ_SECONDS)?);
         }
+        show_report(project);
         eprintln!("{}: {count} in {}", suite.name, say::time(started.elapsed()));
         total.add(count);
     }
@@ -111,10 +114,36 @@ pub fn run(project: &Project, only: Option<&str>, long: bool) -> Result<bool> {
     Ok(total.failed == 0)
 }
 
-fn cargo_test(project: &Project, arguments: &[&str], long: bool) -> Result<Count> {
+/// What a fuzz target gets when all suites run; they run at the same time.
+const FUZZ_SECONDS: u64 = 60;
+
+/// Runs the fuzz targets alone, or one of them; true if nothing was found.
+pub fn fuzz(project: &Project, target: Option<&str>, seconds: u64) -> Result<bool> {
+    build::everything(project, false)?;
+    let mut arguments = vec!["--workspace", "--test", "fuzz", "--", "--show-output"];
+    arguments.extend(target);
+    let count = cargo_test(project, &arguments, false, seconds)?;
+    println!("{count}");
+    Ok(count.failed == 0)
+}
+
+/// Rows that a suite's tests wrote for people to see, as one table.
+fn show_report(project: &Project) {
+    let Ok(rows) = std::fs::read_to_string(project.report()) else { return };
+    println!("| attack | class | contained in | bystander p50 | bystander p99 |\n|---|---|---|---|---|");
+    let mut rows: Vec<_> = rows.lines().collect();
+    rows.sort_unstable();
+    rows.iter().for_each(|row| println!("{row}"));
+}
+
+fn cargo_test(project: &Project, arguments: &[&str], long: bool, fuzz_seconds: u64) -> Result<Count> {
     let mut command = project.cargo(["test"]);
     command.args(arguments);
     command.env("NOETL_BIN", project.binary(false));
+    command.env("NOETL_FUZZ_SECONDS", fuzz_seconds.to_string());
+    // Left by an earlier run, its rows would be taken for this one's.
+    let _ = std::fs::remove_file(project.report());
+    command.env("NOETL_TEST_REPORT", project.report());
     if long {
         command.env("NOETL_TEST_LONG", "1");
     }

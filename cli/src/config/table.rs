@@ -93,6 +93,14 @@ pub const TABLE: &[Row] = rows! {
         "Largest component that can be pushed.";
     "server.max_call_mb": number(1, 4096, MIB), "512", "0.1.0",
         "Largest body of a call.";
+    "server.header_timeout_secs": number(1, 3600, "s"), "30", "0.1.0",
+        "Longest time the head of a request may take to arrive; an idle connection is closed after it too.";
+    "server.body_idle_secs": number(1, 3600, "s"), "30", "0.1.0",
+        "Longest pause while the body of a request arrives.";
+    "server.body_min_rate": number(0, 1 << 30, "bytes a second"), "1024", "0.1.0",
+        "Least speed of a body on average, counted once `server.body_idle_secs` are over. 0 asks for none.";
+    "server.body_memory_mb": number(64, 1 << 20, MIB), "256", "0.1.0",
+        "Memory that JSON bodies of requests may take together; further ones wait, in turn by tenant. Components and inputs of calls go to files and are not counted here.";
     "server.metrics_open": Kind::Choice(&["loopback", "always", "never"]), "loopback", "0.1.0",
         "When `/metrics` answers without a token: when the server listens on loopback only, always, or never.";
     "server.max_connections": number(1, 1_000_000, "connections"), "4096", "0.1.0",
@@ -106,7 +114,7 @@ pub const TABLE: &[Row] = rows! {
     "log.level": Kind::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "0.1.0",
         "Least severe line of the server's own log that is written.";
     "host.memory_budget_mb": number(64, 1 << 20, MIB), "2048", "0.1.0",
-        "Memory all running calls may use together. A call that does not fit waits; it does not fail.";
+        "Memory all running calls may use together, their inputs included. A call that does not fit waits, in turn by tenant; it does not fail. One tenant gets at most three quarters of what others leave.";
     "host.system_reserve_mb": number(0, 1 << 20, MIB), "256", "0.1.0",
         "Part of the memory budget that only the system ring can use, so that tenants cannot starve the platform.";
     "host.threads": number(0, 1024, "threads"), "0", "0.1.0",
@@ -114,7 +122,7 @@ pub const TABLE: &[Row] = rows! {
     "host.shards": number(0, 1024, "threads"), "0", "0.1.0",
         "Threads that run resident components. 0 means one for each processor.";
     "host.max_instances": number(1, 100_000, "instances"), "256", "0.1.0",
-        "Guest memories that can exist at the same time; further calls wait.";
+        "Guest memories that can exist at the same time; further calls wait, in turn by tenant.";
     "host.max_payload_mb": number(1, 1 << 30, MIB), "4096", "0.1.0",
         "Largest payload a plugin can make or receive, such as the body of an HTTP answer.";
     "host.max_cpu_ms": number(1, 86_400_000, MS), "60000", "0.1.0",
@@ -132,7 +140,7 @@ pub const TABLE: &[Row] = rows! {
     "host.compile_memory_mb": number(128, 1 << 20, MIB), "4096", "0.1.0",
         "Memory of the child process that compiles a component.";
     "host.compile_jobs": number(1, 256, "jobs"), "1", "0.1.0",
-        "Components compiled at the same time; further ones wait.";
+        "Components looked at or compiled at the same time; further ones wait, in turn by tenant.";
     "rollback.calls": number(0, 1_000_000, "calls"), "20", "0.1.0",
         "How many first calls of a new version are watched. 0 switches automatic rollback off.";
     "rollback.max_failures": number(1, 1_000_000, "calls"), "5", "0.1.0",
@@ -144,7 +152,7 @@ pub const TABLE: &[Row] = rows! {
     "policy.deny_capabilities": Kind::Capabilities, "", "0.1.0",
         "Capabilities no plugin gets on this server, whatever its manifest and ring say.";
     "policy.http_private_addresses": Kind::Flag, "false", "0.1.0",
-        "Whether plugins may reach loopback, link-local and private addresses over `http-client`.";
+        "Whether plugins may reach loopback and private addresses. Link-local addresses and services that hand out a machine's credentials stay out of reach.";
     "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
         "Log lines of plugins kept in memory for `noetl plugin logs`; the oldest go first.";
     "engine.shards": number(0, 1024, "threads"), "0", "0.1.0",

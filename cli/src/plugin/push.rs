@@ -11,6 +11,7 @@ use bytes::Bytes;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use noetl_contract::CapabilitySet;
+use noetl_contract::manifest::{HostPattern, HttpPolicy};
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde_json::Value;
@@ -55,7 +56,7 @@ impl Push {
         let output = context.output;
         let component = load(&self.what, &output)?;
         let client = context.client()?;
-        let before = running_capabilities(&client, &component, self.options.channel.as_deref()).await?;
+        let before = running(&client, &component, self.options.channel.as_deref()).await?;
         announce(&component, before, &output);
         let mut options = self.options;
         let answer = match send(&client, &component, &options, &output).await {
@@ -78,20 +79,24 @@ fn load(what: &Path, output: &Output) -> Outcome<Component> {
     if what.is_dir() { super::build::build(what, None, output) } else { Component::read(what) }
 }
 
-/// What the version that serves now may use; none when nothing serves yet.
-pub async fn running_capabilities(
-    client: &Client,
-    component: &Component,
-    channel: Option<&str>,
-) -> Outcome<Option<CapabilitySet>> {
+/// What the version that serves now may use.
+struct Running {
+    capabilities: CapabilitySet,
+    http: HttpPolicy,
+}
+
+/// None when nothing serves yet.
+async fn running(client: &Client, component: &Component, channel: Option<&str>) -> Outcome<Option<Running>> {
+    let channel = channel.unwrap_or("stable");
     match client.get(&super::at(&component.manifest.path), &[]).await {
-        Ok(shown) => Ok(super::show::capabilities_on(&shown, channel.unwrap_or("stable"))),
+        Ok(shown) => Ok(super::show::capabilities_on(&shown, channel)
+            .map(|capabilities| Running { capabilities, http: super::show::hosts_on(&shown, channel) })),
         Err(failure) if failure.exit == Exit::NotFound => Ok(None),
         Err(failure) => Err(failure),
     }
 }
 
-fn announce(component: &Component, before: Option<CapabilitySet>, output: &Output) {
+fn announce(component: &Component, before: Option<Running>, output: &Output) {
     if output.json {
         return;
     }
@@ -99,14 +104,25 @@ fn announce(component: &Component, before: Option<CapabilitySet>, output: &Outpu
     let paint = output.stderr_paint();
     output.say(format_args!("{} {}", paint.bold(&manifest.path), paint.bold(&manifest.version)));
     let Some(before) = before else {
-        return output.say(format_args!("  first version; it asks for {}", manifest.capabilities));
+        output.say(format_args!("  first version; it asks for {}", manifest.capabilities));
+        let hosts: Vec<_> = manifest.http.allow.iter().map(HostPattern::as_str).collect();
+        if !hosts.is_empty() {
+            output.say(format_args!("  it reaches {}", hosts.join(", ")));
+        }
+        return;
     };
-    let changes = Changes::of_capabilities(before, manifest.capabilities);
-    if changes.is_empty() {
-        return output.say("  asks for the same capabilities as the running version");
+    let changes = Changes::of_capabilities(before.capabilities, manifest.capabilities);
+    let names = |policy: &HttpPolicy| policy.allow.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let hosts = Changes::between(names(&before.http), names(&manifest.http));
+    if changes.is_empty() && hosts.is_empty() {
+        return output.say("  asks for the same capabilities and hosts as the running version");
     }
-    output.say("  capabilities, compared with the running version:");
-    changes.lines(paint).iter().for_each(|line| output.say(line));
+    for (what, changes) in [("capabilities", changes), ("hosts", hosts)] {
+        if !changes.is_empty() {
+            output.say(format_args!("  {what}, compared with the running version:"));
+            changes.lines(paint).iter().for_each(|line| output.say(line));
+        }
+    }
 }
 
 /// Sends the bytes; the answer describes the version.

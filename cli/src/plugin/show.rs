@@ -1,6 +1,7 @@
 //! `noetl plugin show`: all about one plugin, and the parts of that answer other verbs read.
 
 use clap::Args;
+use noetl_contract::manifest::HttpPolicy;
 use noetl_contract::{CapabilitySet, PluginPath, Version};
 use serde_json::{Value, json};
 
@@ -46,6 +47,14 @@ pub fn capabilities_on(shown: &Value, channel: &str) -> Option<CapabilitySet> {
     let served = shown["channels"][channel].as_str()?;
     let row = shown["versions"].as_array()?.iter().find(|row| entry(row)["version"] == served)?;
     Some(capability_names(row).iter().filter_map(|name| name.parse::<noetl_contract::Capability>().ok()).collect())
+}
+
+/// Which hosts the version that a channel serves may reach.
+pub fn hosts_on(shown: &Value, channel: &str) -> HttpPolicy {
+    let served = shown["channels"][channel].as_str();
+    let rows = shown["versions"].as_array().into_iter().flatten();
+    let row = rows.into_iter().find(|row| served.is_some() && entry(row)["version"].as_str() == served);
+    row.and_then(|row| serde_json::from_value(entry(row)["manifest"]["http"].clone()).ok()).unwrap_or_default()
 }
 
 fn text(shown: &Value, paint: Paint) -> String {

@@ -91,6 +91,10 @@ pub fn http(settings: &Settings) -> HttpOptions {
     HttpOptions {
         max_component_bytes: settings.number("server.max_component_mb") << 20,
         max_call_bytes: settings.number("server.max_call_mb") << 20,
+        header_timeout_secs: settings.number("server.header_timeout_secs"),
+        body_idle_secs: settings.number("server.body_idle_secs"),
+        body_min_bytes_per_sec: settings.number("server.body_min_rate"),
+        body_memory_bytes: settings.number("server.body_memory_mb") << 20,
         max_connections: settings.number("server.max_connections") as usize,
         drain_secs: settings.number("server.drain_secs"),
         metrics_open: match settings.text("server.metrics_open") {

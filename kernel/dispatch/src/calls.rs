@@ -30,6 +30,8 @@ pub struct Call {
 
 pub enum CallInput {
     Bytes(Bytes),
+    /// Bytes that are read once the call has its room.
+    Bulk(Payload),
     /// One JSON object, and bulk beside it.
     Json {
         arguments: String,
@@ -74,6 +76,7 @@ impl Kernel {
         let identity = Arc::new(self.identity(&call, &entry));
         let input = match call.input {
             CallInput::Bytes(bytes) => Input::Bytes(bytes),
+            CallInput::Bulk(payload) => Input::Bulk(payload),
             CallInput::Json { arguments, body } => Input::Tool { arguments, body },
         };
         let run = noetl_host::Call { identity: identity.clone(), capabilities: call.capabilities, input };

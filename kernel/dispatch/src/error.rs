@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use noetl_contract::manifest::ManifestErrors;
+use noetl_contract::manifest::{HostPattern, ManifestErrors};
 use noetl_contract::{CapabilitySet, PluginPath, Version};
 use noetl_host::{Denied, Fault, FaultClass, PrepareError};
 use noetl_registry::{CatalogError, ResolveError};
@@ -30,8 +30,8 @@ pub enum StartError {
 /// Why a push was refused. The catalog is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    #[error("{0}")]
-    NotAComponent(String),
+    #[error("{}", inspecting(.0))]
+    Inspect(PrepareError),
     #[error("the component carries no manifest: build it with `noetl plugin build`, which embeds plugin.toml in it")]
     NoManifest,
     #[error("plugin.toml is not valid:\n{0}")]
@@ -47,10 +47,11 @@ pub enum PushError {
     #[error("the component does not fit this server's contract:\n{}", .0.join("\n"))]
     Skew(Vec<String>),
     #[error(
-        "{path} {version} asks for more than {running} has: {added}; push again with `--grant {}` to allow it",
+        "{path} {version} asks for more than {running} has: {added}{}; push again with `--grant {}` to allow it",
+        reaching(.hosts),
         .added.iter().map(|capability| capability.name()).collect::<Vec<_>>().join(",")
     )]
-    NeedsGrant { path: PluginPath, version: Version, running: Version, added: CapabilitySet },
+    NeedsGrant { path: PluginPath, version: Version, running: Version, added: CapabilitySet, hosts: Vec<HostPattern> },
     #[error("{0}")]
     Compile(PrepareError),
     #[error(transparent)]
@@ -61,10 +62,25 @@ pub enum PushError {
     InvalidChannel(#[from] noetl_contract::ids::InvalidId),
 }
 
+fn reaching(hosts: &[HostPattern]) -> String {
+    let hosts: Vec<_> = hosts.iter().map(|host| format!("`{host}`")).collect();
+    if hosts.is_empty() { String::new() } else { format!(" (to reach {})", hosts.join(", ")) }
+}
+
+/// The reader's own words where there are some: nothing was compiled yet.
+fn inspecting(error: &PrepareError) -> String {
+    match error {
+        PrepareError::Rejected(said) => said.clone(),
+        PrepareError::TimedOut { seconds } => {
+            format!("reading the component took longer than {seconds} s (`host.compile_timeout_secs`)")
+        }
+        other => other.to_string(),
+    }
+}
+
 impl PushError {
     pub fn code(&self) -> &'static str {
         match self {
-            PushError::NotAComponent(_) => "not_a_component",
             PushError::NoManifest => "no_manifest",
             PushError::Manifest(_) => "invalid_manifest",
             PushError::Reserved { .. } => "reserved_path",
@@ -73,6 +89,9 @@ impl PushError {
             PushError::Denied(_) => "capability_denied",
             PushError::Skew(_) => "contract_skew",
             PushError::NeedsGrant { .. } => "needs_grant",
+            PushError::Inspect(PrepareError::Rejected(_)) => "not_a_component",
+            PushError::Inspect(PrepareError::TimedOut { .. } | PrepareError::Crashed { .. }) => "compile_failed",
+            PushError::Inspect(_) => "store_unavailable",
             PushError::Compile(PrepareError::Denied(_)) => "capability_denied",
             PushError::Compile(PrepareError::Skew(_)) => "contract_skew",
             PushError::Compile(PrepareError::Rejected(_)) => "not_a_component",

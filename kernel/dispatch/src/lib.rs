@@ -18,6 +18,7 @@ use noetl_contract::{CapabilitySet, Limits};
 use noetl_host::caps::http_client::{Direct, Outbound};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
+use noetl_host::egress::Addresses;
 use noetl_host::{Host, HostOptions};
 use noetl_registry::tokens::Tokens;
 use noetl_registry::{Catalog, Embedded};
@@ -44,7 +45,8 @@ pub use error::{CallError, PushError, StartError, SwitchError, catalog_status};
 pub use health::RollbackOptions;
 pub use logbook::{LogBook, LogFilter, LogLine};
 pub use noetl_host::caps::log::Level;
-pub use noetl_host::caps::payload::Payload;
+pub use noetl_host::caps::payload::{Payload, Writer};
+pub use noetl_host::fair::{Budget, Reservation};
 pub use noetl_host::{Failure, FaultClass, caps::http_client, compile};
 pub use push::{Push, Pushed};
 
@@ -154,7 +156,7 @@ impl Kernel {
         let logbook = Arc::new(LogBook::new(options.log_lines));
         let http: Arc<dyn Outbound> = match options.outbound.clone() {
             Some(outbound) => outbound,
-            None => Arc::new(Direct::new(options.http_private_addresses)?),
+            None => Arc::new(Direct::new(Addresses { private: options.http_private_addresses })?),
         };
         let drivers = Drivers {
             log: Arc::new(BookSink(logbook.clone())),

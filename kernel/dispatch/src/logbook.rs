@@ -2,7 +2,8 @@
 //!
 //! A bounded ring in memory and a live feed; the server's own log gets every line too. Lines are masked by
 //! `scrub` before anything keeps them. A plugin that floods is cut off by its own token bucket, and what
-//! it lost is counted, so its noise costs nobody else their lines.
+//! it lost is counted. The ring is bounded in lines and in bytes, and whoever has most of it loses its oldest
+//! line first, so a tenant's noise costs nobody else their lines.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use tokio::sync::broadcast;
 const RATE: f64 = 500.0;
 const BURST: f64 = 2_000.0;
 const FEED: usize = 1_024;
+/// What a line of the ring may take on average.
+const LINE_BYTES: usize = 1 << 10;
 
 /// One line of one call.
 #[derive(Debug, Clone, Serialize)]
@@ -35,6 +38,13 @@ pub struct LogLine {
     pub level: Level,
     pub message: String,
     pub fields: Vec<(String, String)>,
+}
+
+impl LogLine {
+    fn weight(&self) -> usize {
+        let fields = self.fields.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        size_of::<Self>() + self.message.len() + fields
+    }
 }
 
 fn as_string<S: serde::Serializer>(seq: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -65,9 +75,45 @@ impl LogFilter {
 
 #[derive(Default)]
 struct Kept {
-    lines: VecDeque<Arc<LogLine>>,
+    lines: HashMap<Tenant, Lines>,
+    count: usize,
+    bytes: usize,
     next: u64,
     buckets: HashMap<(Tenant, PluginPath), Bucket>,
+}
+
+/// One tenant's part of the ring, oldest first.
+#[derive(Default)]
+struct Lines {
+    queue: VecDeque<Arc<LogLine>>,
+    bytes: usize,
+}
+
+impl Kept {
+    fn add(&mut self, line: Arc<LogLine>, most: usize) {
+        let weight = line.weight();
+        let lines = self.lines.entry(line.tenant.clone()).or_default();
+        lines.queue.push_back(line);
+        lines.bytes += weight;
+        self.count += 1;
+        self.bytes += weight;
+        while self.count > most || self.bytes > most.saturating_mul(LINE_BYTES) {
+            self.drop_one();
+        }
+    }
+
+    fn drop_one(&mut self) {
+        let Some((tenant, lines)) = self.lines.iter_mut().max_by_key(|(_, lines)| lines.bytes) else { return };
+        if let Some(oldest) = lines.queue.pop_front() {
+            lines.bytes -= oldest.weight();
+            self.count -= 1;
+            self.bytes -= oldest.weight();
+        }
+        if lines.queue.is_empty() {
+            let gone = tenant.clone();
+            self.lines.remove(&gone);
+        }
+    }
 }
 
 struct Bucket {
@@ -109,10 +155,14 @@ impl LogBook {
     /// The latest lines that match, oldest first.
     pub fn recent(&self, filter: &LogFilter, limit: usize) -> Vec<Arc<LogLine>> {
         let kept = self.kept.lock();
-        let mut lines: Vec<_> =
-            kept.lines.iter().rev().filter(|line| filter.matches(line)).take(limit).cloned().collect();
-        lines.reverse();
-        lines
+        let asked = |tenant: &Tenant| filter.tenant.as_ref().is_none_or(|only| only == tenant);
+        let queues = kept.lines.iter().filter(|(tenant, _)| asked(tenant)).map(|(_, lines)| &lines.queue);
+        let newest = |queue: &VecDeque<Arc<LogLine>>| -> Vec<_> {
+            queue.iter().rev().filter(|line| filter.matches(line)).take(limit).cloned().collect()
+        };
+        let mut lines: Vec<_> = queues.flat_map(newest).collect();
+        lines.sort_unstable_by_key(|line| line.seq);
+        lines.split_off(lines.len().saturating_sub(limit))
     }
 
     /// Lines from now on; a reader that is too slow is told how many it missed.
@@ -120,18 +170,24 @@ impl LogBook {
         self.feed.subscribe()
     }
 
+    fn may_write(&self, who: &Identity) -> bool {
+        let now = Instant::now();
+        let mut kept = self.kept.lock();
+        let bucket = kept.buckets.entry((who.tenant.clone(), who.path.clone()));
+        bucket.or_insert(Bucket { tokens: BURST, at: now }).take(now)
+    }
+
     fn keep(&self, who: &Identity, level: Level, message: &str, fields: &[(String, String)]) -> Option<Arc<LogLine>> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut kept = self.kept.lock();
-        let now = Instant::now();
-        let bucket =
-            kept.buckets.entry((who.tenant.clone(), who.path.clone())).or_insert(Bucket { tokens: BURST, at: now });
-        if !bucket.take(now) {
+        if !self.may_write(who) {
             self.dropped.inc();
             return None;
         }
-        kept.next += 1;
+        // Masking takes time that the lines of others should not wait for.
         let masked = |(key, value): &(String, String)| (key.clone(), noetl_scrub::scrub_text(value).into_owned());
+        let (message, fields) = (noetl_scrub::scrub_text(message).into_owned(), fields.iter().map(masked).collect());
+        let mut kept = self.kept.lock();
+        kept.next += 1;
         let line = Arc::new(LogLine {
             seq: kept.next,
             time_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
@@ -140,13 +196,10 @@ impl LogBook {
             version: who.version.clone(),
             call: who.call.clone(),
             level,
-            message: noetl_scrub::scrub_text(message).into_owned(),
-            fields: fields.iter().map(masked).collect(),
+            message,
+            fields,
         });
-        if kept.lines.len() >= self.keep {
-            kept.lines.pop_front();
-        }
-        kept.lines.push_back(line.clone());
+        kept.add(line.clone(), self.keep);
         // Sent under the lock, so that the feed has the order of the sequence numbers.
         let _ = self.feed.send(line.clone());
         Some(line)
@@ -207,6 +260,19 @@ mod tests {
         let kept = book.recent(&LogFilter::default(), usize::MAX).len() as u64;
         assert!(kept < sent && kept + book.dropped.get() == sent);
         assert!(book.keep(&who("other"), Level::Info, "y", &[]).is_some());
+    }
+
+    #[test]
+    fn a_flood_takes_no_line_of_another_tenant_and_no_more_memory_than_the_ring_has() {
+        let book = LogBook::new(50);
+        book.keep(&who("quiet"), Level::Info, "the one line", &[]);
+        for _ in 0..1_000 {
+            book.keep(&who("loud"), Level::Info, &"x".repeat(8 << 10), &[]);
+        }
+        let quiet = LogFilter { tenant: Some(Tenant::new("quiet").expect("valid")), ..LogFilter::default() };
+        assert_eq!(book.recent(&quiet, 10).len(), 1);
+        let kept = book.kept.lock();
+        assert!(kept.bytes <= 50 * LINE_BYTES && kept.count <= 50, "{} bytes, {} lines", kept.bytes, kept.count);
     }
 
     #[test]

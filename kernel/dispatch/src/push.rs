@@ -1,15 +1,18 @@
 //! A push: from an upload to a version that serves.
 //!
 //! Everything that can be refused is refused before anything is kept: form, manifest, ownership, ring,
-//! imports, contract, the grant, and the compiler's word. Only then are the bytes made durable and the
-//! catalog told, in that order, so that a version that can be seen can be run. Until the catalog's event
-//! the old version serves; from it on, the new one, whose module is ready.
+//! imports, contract, the grant, and the compiler's word. Until then the bytes are a stranger's: they are looked
+//! at in a process of their own, and the server itself reads nothing but the manifest's text. Only then are the
+//! bytes made durable and the catalog told, in that order, so that a version that can be seen can be run. Until
+//! the catalog's event the old version serves; from it on, the new one, whose module is ready.
 
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use noetl_contract::inspect::{self, Inspection};
-use noetl_contract::{CapabilitySet, Digest, Manifest, PluginPath, Ring, Version};
+use noetl_contract::inspect::Inspection;
+use noetl_contract::manifest::HostPattern;
+use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, PluginPath, Ring, Version};
+use noetl_host::PrepareError;
 use noetl_registry::{Actor, ChannelName, NewVersion, Selector};
 use noetl_store::payloads::SealedPayload;
 use serde::Serialize;
@@ -44,30 +47,41 @@ pub struct Pushed {
     /// Compared with what served before.
     pub added: CapabilitySet,
     pub removed: CapabilitySet,
+    /// Hosts that what served before could not reach.
+    pub added_hosts: Vec<HostPattern>,
     pub previous: Option<Version>,
     /// False when this version with these bytes was there already.
     pub created: bool,
     pub compile_ms: u64,
 }
 
+/// A manifest beside that of what serves.
+struct Compared {
+    added: CapabilitySet,
+    removed: CapabilitySet,
+    added_hosts: Vec<HostPattern>,
+}
+
 impl Kernel {
     pub async fn push(&self, actor: &Actor, push: Push) -> Result<Pushed, PushError> {
-        let bytes = read(&push.component).await?;
-        let (manifest, inspection) = inspect(&bytes)?;
+        let whose = actor.tenant.clone().unwrap_or_else(noetl_contract::Tenant::main);
+        let inspection = self.host.inspect(&whose, async || read(&push.component).await).await;
+        let inspection = inspection.map_err(PushError::Inspect)?;
+        let manifest = manifest_of(&inspection)?;
         let ring = ring_of(actor, &manifest.path, &push)?;
         if !inspection.skew.is_empty() {
             return Err(PushError::Skew(inspection.skew));
         }
         self.catalog.check_new(&manifest.path, &manifest.version, push.component.digest())?;
         let channel = push.channel.clone().unwrap_or_default();
-        let (added, removed) = self.check_grant(&manifest, &channel, push.grant)?;
+        let Compared { added, removed, added_hosts } = self.check_grant(&manifest, &channel, push.grant)?;
         let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
         let digest = push.component.digest();
         let spec = switch::spec_of(&manifest, digest, ring, inspection.imports);
         spec.check(self.host.denied()).map_err(PushError::Denied)?;
         let _held = self.held.hold(digest);
         let started = Instant::now();
-        self.host.prepare(spec, async || Ok(bytes)).await.map_err(PushError::Compile)?;
+        self.host.prepare(spec, async || read(&push.component).await).await.map_err(PushError::Compile)?;
         let compile_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let kept = push.component.keep().await?;
         let capabilities = manifest.capabilities;
@@ -89,29 +103,38 @@ impl Kernel {
             capabilities,
             added,
             removed,
+            added_hosts,
             previous: outcome.previous,
             created: outcome.created,
             compile_ms,
         })
     }
 
-    /// A version that asks for more than the running one needs somebody's explicit word.
+    /// A version that asks for more than the running one needs somebody's explicit word. New hosts count as more of
+    /// `http-client`: whoever grants that grants them.
     fn check_grant(
         &self,
         manifest: &Manifest,
         channel: &ChannelName,
         granted: CapabilitySet,
-    ) -> Result<(CapabilitySet, CapabilitySet), PushError> {
+    ) -> Result<Compared, PushError> {
         let running = self.running(&manifest.path, channel);
-        let Some(running) = running else { return Ok((manifest.capabilities, CapabilitySet::EMPTY)) };
+        let Some(running) = running else {
+            let added_hosts = manifest.http.allow.clone();
+            return Ok(Compared { added: manifest.capabilities, removed: CapabilitySet::EMPTY, added_hosts });
+        };
         let added = manifest.capabilities.minus(running.manifest.capabilities);
         let removed = running.manifest.capabilities.minus(manifest.capabilities);
-        let missing = added.minus(granted);
+        let added_hosts = manifest.http.beyond(&running.manifest.http);
+        let wanted: CapabilitySet =
+            added.iter().chain((!added_hosts.is_empty()).then_some(Capability::HttpClient)).collect();
+        let missing = wanted.minus(granted);
         if missing.is_empty() || running.version == manifest.version {
-            return Ok((added, removed));
+            return Ok(Compared { added, removed, added_hosts });
         }
         let (path, version) = (manifest.path.clone(), manifest.version.clone());
-        Err(PushError::NeedsGrant { path, version, running: running.version.clone(), added: missing })
+        let hosts = if missing.contains(Capability::HttpClient) { added_hosts } else { Vec::new() };
+        Err(PushError::NeedsGrant { path, version, running: running.version.clone(), added: missing, hosts })
     }
 
     /// What the channel serves; where the channel is new, what `stable` serves.
@@ -125,24 +148,22 @@ impl Kernel {
     }
 }
 
-async fn read(component: &SealedPayload) -> Result<Bytes, PushError> {
+async fn read(component: &SealedPayload) -> Result<Bytes, PrepareError> {
     const STEP: u64 = 4 << 20;
     let mut bytes = BytesMut::with_capacity(usize::try_from(component.size()).unwrap_or(0));
     let mut offset = 0;
     while offset < component.size() {
-        let part = component.read_range(offset, STEP).await?;
+        let part = component.read_range(offset, STEP).await;
+        let part = part.map_err(|source| PrepareError::Io { doing: "read the component".to_owned(), source })?;
         offset += part.len() as u64;
         bytes.extend_from_slice(&part);
     }
     Ok(bytes.freeze())
 }
 
-/// Everything that can be learned without running or compiling.
-fn inspect(bytes: &[u8]) -> Result<(Manifest, Inspection), PushError> {
-    let inspection = inspect::inspect(bytes).map_err(|error| PushError::NotAComponent(error.to_string()))?;
+fn manifest_of(inspection: &Inspection) -> Result<Manifest, PushError> {
     let text = inspection.manifest_text.as_deref().ok_or(PushError::NoManifest)?;
-    let manifest = Manifest::parse(text).map_err(PushError::Manifest)?;
-    Ok((manifest, inspection))
+    Manifest::parse(text).map_err(PushError::Manifest)
 }
 
 fn ring_of(actor: &Actor, path: &PluginPath, push: &Push) -> Result<Ring, PushError> {

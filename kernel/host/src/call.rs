@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use noetl_contract::manifest::World;
+use noetl_store::payloads::Payloads;
 use wasmtime::component::{Instance, Resource};
 use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
 
@@ -23,6 +24,42 @@ use crate::state::{CallState, Identity};
 
 /// What a guest is given.
 pub enum Input {
+    Bytes(Bytes),
+    /// Bytes that are read once there is room for them.
+    Bulk(Payload),
+    Tool {
+        arguments: String,
+        body: Option<Payload>,
+    },
+}
+
+impl Input {
+    /// Bytes the host has to hold beside the guest's own memory while the call runs.
+    pub(crate) fn weight(&self) -> u64 {
+        match self {
+            Input::Bytes(bytes) => bytes.len() as u64,
+            Input::Bulk(payload) => payload.size(),
+            Input::Tool { arguments, .. } => arguments.len() as u64,
+        }
+    }
+
+    /// Called once the room is there.
+    pub(crate) async fn load(self, payloads: &Payloads) -> Result<Ready, Fault> {
+        Ok(match self {
+            Input::Bytes(bytes) => Ready::Bytes(bytes),
+            Input::Tool { arguments, body } => Ready::Tool { arguments, body },
+            Input::Bulk(payload) => {
+                let read = payload.read(payloads, 0, payload.size()).await;
+                let unreadable =
+                    |error| Fault::new(FaultClass::Fetch, format!("the input could not be read again: {error}"));
+                Ready::Bytes(read.map_err(unreadable)?)
+            }
+        })
+    }
+}
+
+/// An input that is in memory.
+pub(crate) enum Ready {
     Bytes(Bytes),
     Tool { arguments: String, body: Option<Payload> },
 }
@@ -97,15 +134,25 @@ pub(crate) async fn run(
     template: &Template,
     identity: Arc<Identity>,
     drivers: Arc<Drivers>,
-    input: Input,
+    input: Ready,
     queue: Duration,
 ) -> Result<Finished, Fault> {
     let started = Instant::now();
     let _ticking = engines.ticker.enter();
     let _live = LiveInstance::new(module);
     let mut store = new_store(&engines.guest, module, template, identity, drivers);
-    store.epoch_deadline_callback(|mut store| {
-        Ok(if store.data_mut().meter.tick() { UpdateDeadline::Yield(1) } else { UpdateDeadline::Interrupt })
+    let turns = engines.turns.clone();
+    store.epoch_deadline_callback(move |mut store| {
+        let state = store.data_mut();
+        if !state.meter.tick() {
+            return Ok(UpdateDeadline::Interrupt);
+        }
+        state.long.get_or_insert_with(|| turns.enter());
+        Ok(match turns.next(&state.identity.tenant) {
+            None => UpdateDeadline::Yield(1),
+            // The other end goes only with the host, and then nobody waits for this call.
+            Some(turn) => UpdateDeadline::YieldCustom(1, Box::pin(async { drop(turn.await) })),
+        })
     });
     store.set_epoch_deadline(1);
     let wall = Duration::from_millis(module.spec.limits.wall_ms);
@@ -154,7 +201,7 @@ async fn instantiate_and_call(
     store: &mut Store<CallState>,
     module: &Module,
     template: &Template,
-    input: Input,
+    input: Ready,
 ) -> wasmtime::Result<Answer> {
     let instance = template.pre.instantiate_async(&mut *store).await?;
     match (module.spec.world, input) {
@@ -191,20 +238,20 @@ pub(crate) fn transform_export<'a>(
 }
 
 /// A transform that is handed a tool's arguments reads them as bytes.
-pub(crate) fn transform_input(input: Input) -> Bytes {
+pub(crate) fn transform_input(input: Ready) -> Bytes {
     match input {
-        Input::Bytes(bytes) => bytes,
-        Input::Tool { arguments, .. } => arguments.into(),
+        Ready::Bytes(bytes) => bytes,
+        Ready::Tool { arguments, .. } => arguments.into(),
     }
 }
 
-fn tool_request(store: &mut Store<CallState>, input: Input) -> wasmtime::Result<bindings::Request> {
+fn tool_request(store: &mut Store<CallState>, input: Ready) -> wasmtime::Result<bindings::Request> {
     let (arguments, body) = match input {
-        Input::Tool { arguments, body } => (arguments, body),
-        Input::Bytes(bytes) => ("{}".to_owned(), Some(Payload::memory(bytes, "application/octet-stream"))),
+        Ready::Tool { arguments, body } => (arguments, body),
+        Ready::Bytes(bytes) => ("{}".to_owned(), Some(Payload::memory(bytes, "application/octet-stream"))),
     };
     let state = store.data_mut();
-    let body = body.map(|body| state.table.push(body)).transpose()?;
+    let body = body.map(|body| state.hand_out(body)).transpose()?;
     let identity = state.identity.clone();
     Ok(bindings::Request {
         arguments,
@@ -229,7 +276,7 @@ pub(crate) fn settle(store: &mut Store<CallState>, answer: Answer) -> Result<Res
         }
         Answer::Tool(Ok(response)) => {
             bounded(response.output.len())?;
-            let body = response.body.map(|body: Resource<Payload>| state.table.delete(body)).transpose();
+            let body = response.body.map(|body: Resource<Payload>| state.take_in(body)).transpose();
             let body = body.map_err(|error| Fault::new(FaultClass::Trap, format!("the answer's body: {error}")))?;
             Ok(Ok(Output::Tool { output: response.output, body }))
         }

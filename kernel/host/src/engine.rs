@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::error::StartError;
+use crate::fair::Turns;
 
 /// One step of `cpu_ms`.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
@@ -36,10 +37,6 @@ impl EngineKind {
             EngineKind::Guest => "guest",
             EngineKind::Pure => "pure",
         }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        [EngineKind::Guest, EngineKind::Pure].into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -64,11 +61,12 @@ pub(crate) struct Engines {
     pub(crate) guest: Engine,
     pub(crate) pure: Engine,
     pub(crate) ticker: Ticker,
+    pub(crate) turns: Turns,
 }
 
 impl Engines {
-    /// `slots` is how many guest memories can exist at once.
-    pub(crate) fn new(slots: u32) -> Result<Self, StartError> {
+    /// `slots` is how many guest memories can exist at once, `threads` how many guests compute at once.
+    pub(crate) fn new(slots: u32, threads: usize) -> Result<Self, StartError> {
         let failed = |doing| move |error: wasmtime::Error| StartError { doing, reason: format!("{error:#}") };
         let mut config = code_config(EngineKind::Guest);
         let mut pool = PoolingAllocationConfig::default();
@@ -93,8 +91,9 @@ impl Engines {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let guest = Engine::new(&config).map_err(failed("make the guest engine"))?;
         let pure = Engine::new(&code_config(EngineKind::Pure)).map_err(failed("make the pure engine"))?;
-        let ticker = Ticker::start(vec![guest.clone(), pure.clone()])?;
-        Ok(Self { guest, pure, ticker })
+        let turns = Turns::new(threads);
+        let ticker = Ticker::start(vec![guest.clone(), pure.clone()], turns.clone())?;
+        Ok(Self { guest, pure, ticker, turns })
     }
 
     pub(crate) fn get(&self, kind: EngineKind) -> &Engine {
@@ -156,12 +155,12 @@ struct TickerState {
 pub(crate) struct Ticking(Arc<TickerShared>);
 
 impl Ticker {
-    fn start(engines: Vec<Engine>) -> Result<Self, StartError> {
+    fn start(engines: Vec<Engine>, turns: Turns) -> Result<Self, StartError> {
         let shared = Arc::new(TickerShared { state: Mutex::default(), wake: Condvar::new() });
         let theirs = shared.clone();
         std::thread::Builder::new()
             .name("epoch".to_owned())
-            .spawn(move || tick(&theirs, &engines))
+            .spawn(move || tick(&theirs, &engines, &turns))
             .map_err(|error| StartError { doing: "start the epoch thread", reason: error.to_string() })?;
         Ok(Self(shared))
     }
@@ -188,7 +187,7 @@ impl Drop for Ticking {
     }
 }
 
-fn tick(shared: &TickerShared, engines: &[Engine]) {
+fn tick(shared: &TickerShared, engines: &[Engine], turns: &Turns) {
     loop {
         {
             let mut state = shared.state.lock();
@@ -201,5 +200,6 @@ fn tick(shared: &TickerShared, engines: &[Engine]) {
         }
         std::thread::sleep(TICK);
         engines.iter().for_each(Engine::increment_epoch);
+        turns.tick();
     }
 }

@@ -21,6 +21,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use lru::LruCache;
+use noetl_contract::inspect::Inspection;
 use noetl_contract::manifest::InstancePolicy;
 use noetl_contract::{CapabilitySet, Digest, Limits, PluginPath, Ring, Tenant, Version};
 use parking_lot::Mutex;
@@ -29,12 +30,13 @@ use tokio::sync::{OnceCell, oneshot};
 use tracing::Instrument;
 
 mod bindings;
-mod budget;
 pub mod call;
 pub mod caps;
 pub mod compile;
+pub mod egress;
 mod engine;
 pub mod error;
+pub mod fair;
 pub mod grant;
 mod meter;
 mod metrics;
@@ -52,10 +54,10 @@ pub use module::{Module, Spec};
 pub use resident::Residents;
 pub use state::Identity;
 
-use budget::Budget;
 use caps::Drivers;
 use compile::{CompileOptions, Compiler};
 use engine::Engines;
+use fair::Budget;
 use shards::{Job, Shards};
 
 /// How the host is set up.
@@ -91,6 +93,9 @@ pub struct Call {
 
 type Slot = Arc<OnceCell<Arc<Module>>>;
 
+/// An input up to this size costs a resident component nothing worth counting.
+const SMALL_INPUT: u64 = 256 << 10;
+
 /// The host. Cheap to share behind an `Arc`.
 pub struct Host {
     options: HostOptions,
@@ -106,7 +111,7 @@ pub struct Host {
 
 impl Host {
     pub fn start(options: HostOptions, drivers: Drivers, registry: &mut Registry) -> Result<Self, StartError> {
-        let engines = Arc::new(Engines::new(options.max_instances.max(1))?);
+        let engines = Arc::new(Engines::new(options.max_instances.max(1), options.threads)?);
         let compiler = Compiler::new(options.compile.clone(), &options.cache_dir)
             .map_err(|error| StartError { doing: "open the cache of machine code", reason: error.to_string() })?;
         registry.register_collector(Box::new(drivers.metrics.clone()));
@@ -118,7 +123,7 @@ impl Host {
             .build()
             .map_err(|error| StartError { doing: "start the guest threads", reason: error.to_string() })?;
         Ok(Self {
-            budget: Budget::new(options.memory_budget, options.system_reserve, options.max_instances.max(1)),
+            budget: Budget::new(options.memory_budget, options.system_reserve, options.max_instances.max(1) as usize),
             shards: Shards::start(options.shards, || residents(&engines, &drivers, options.denied))?,
             modules: Mutex::new(LruCache::new(NonZeroUsize::new(options.max_modules).unwrap_or(NonZeroUsize::MIN))),
             metrics: HostMetrics::register(registry),
@@ -148,6 +153,16 @@ impl Host {
         self.modules.lock().get(digest).and_then(|slot| slot.get().cloned())
     }
 
+    /// What a component is: its manifest, imports and where it differs from the contract. Read in a process of
+    /// its own, in turn by tenant; an error here is about the bytes.
+    pub async fn inspect(
+        &self,
+        whose: &Tenant,
+        bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
+    ) -> Result<Inspection, PrepareError> {
+        self.compiler.inspect(whose, bytes).await
+    }
+
     /// Make a component ready: from memory, from the cache, or by compiling. Callers for the same digest
     /// share one compilation; a failed one leaves nothing behind and can be tried again.
     pub async fn prepare(
@@ -156,6 +171,7 @@ impl Host {
         bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
     ) -> Result<Arc<Module>, PrepareError> {
         let digest = spec.digest;
+        let whose = spec.path.owner().unwrap_or_else(Tenant::main);
         let slot = self.modules.lock().get_or_insert(digest, Slot::default).clone();
         let prepared = slot.get_or_try_init(|| async {
             spec.check(self.options.denied)?;
@@ -163,7 +179,7 @@ impl Host {
             spec.limits.memory_bytes = spec.limits.memory_bytes.min(self.budget.largest());
             let kind = spec.engine();
             let engine = self.engines.get(kind);
-            let compiled = self.compiler.load(engine, kind, spec.digest, bytes).await?;
+            let compiled = self.compiler.load(engine, kind, (spec.digest, &whose), bytes).await?;
             let metrics = self.metrics.module(spec.path.as_str(), &spec.version.to_string());
             metrics.compiled(compiled.took);
             let module = Module::new(spec, compiled.component, metrics)?;
@@ -212,6 +228,12 @@ impl Host {
             let (answer, receiver) = oneshot::channel();
             let key = shard_key(&call.identity.idempotency_key);
             let (identity, input) = (call.identity, call.input);
+            // The instance's own memory is the platform's; what a caller brings is the caller's.
+            let _room = match input.weight() {
+                0..=SMALL_INPUT => None,
+                weight => Some(self.budget.reserve(&identity.tenant, weight, 0, false).await),
+            };
+            let input = input.load(&self.drivers.payloads).await?;
             let job = Job { module: module.clone(), template, identity, input, queued, answer };
             return self.shards.call(key, job, receiver).await;
         }
@@ -226,9 +248,11 @@ impl Host {
         let (engines, drivers, budget, module) =
             (self.engines.clone(), self.drivers.clone(), self.budget.clone(), module.clone());
         let running = async move {
-            let _room = budget.reserve(module.spec.limits.memory_bytes, module.slots, system).await;
+            let weight = module.spec.limits.memory_bytes.saturating_add(call.input.weight());
+            let _room = budget.reserve(&call.identity.tenant, weight, module.slots as usize, system).await;
+            let input = call.input.load(&drivers.payloads).await?;
             let queue = queued.elapsed();
-            call::run(&engines, &module, &template, call.identity, drivers, call.input, queue).await
+            call::run(&engines, &module, &template, call.identity, drivers, input, queue).await
         };
         let Some(guests) = &self.guests else {
             return Err(Fault::new(FaultClass::Fetch, "the server is shutting down"));

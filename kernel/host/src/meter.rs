@@ -1,7 +1,8 @@
 //! What one call has used, and the one place that decides that it is too much.
 //!
 //! Memory is summed over all memories and tables of an instance: a limit on each alone is no limit, since
-//! a component may have many.
+//! a component may have many. What the host keeps for a guest (staged writes, payloads that are still in
+//! memory) is counted with it: a guest cannot have by way of the host what it cannot have itself.
 
 use noetl_contract::Limits;
 use wasmtime::ResourceLimiter;
@@ -92,6 +93,19 @@ impl Meter {
         Ok(())
     }
 
+    /// The host keeps this many more bytes for the guest.
+    pub(crate) fn hold(&mut self, bytes: u64) -> Result<(), Fault> {
+        if self.grow(bytes) {
+            return Ok(());
+        }
+        Err(self.fail(FaultClass::Memory, "more is kept for the guest than `limits.memory_mb`"))
+    }
+
+    /// The host keeps this many bytes no longer.
+    pub(crate) fn release(&mut self, bytes: u64) {
+        self.memory = self.memory.saturating_sub(bytes);
+    }
+
     fn grow(&mut self, by: u64) -> bool {
         let Some(wanted) = self.memory.checked_add(by).filter(|wanted| *wanted <= self.limits.memory_bytes) else {
             let most = self.limits.memory_bytes >> 20;
@@ -147,6 +161,17 @@ mod tests {
         assert!(!meter.memory_growing(0, 60, None).expect("never errs"), "a second memory has only 8 bytes left");
         assert_eq!(meter.take_fault().map(|fault| fault.class), Some(FaultClass::Memory));
         assert_eq!(meter.high_water(), 92);
+    }
+
+    #[test]
+    fn what_the_host_keeps_counts_as_the_guests_own() {
+        let mut meter = Meter::new(Limits { memory_bytes: 100, ..Limits::default() });
+        meter.hold(60).expect("within bounds");
+        assert!(!meter.memory_growing(0, 60, None).expect("never errs"));
+        meter.take_fault();
+        meter.release(60);
+        assert!(meter.memory_growing(0, 60, None).expect("never errs"));
+        assert_eq!(meter.hold(60).map_err(|fault| fault.class), Err(FaultClass::Memory));
     }
 
     #[test]

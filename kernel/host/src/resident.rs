@@ -12,7 +12,7 @@ use bytes::Bytes;
 use noetl_contract::{CapabilitySet, Digest};
 use wasmtime::{Store, UpdateDeadline};
 
-use crate::call::{self, Answer, Finished, Input, TransformFunc, Usage};
+use crate::call::{self, Answer, Finished, Ready, TransformFunc, Usage};
 use crate::caps::Drivers;
 use crate::engine::Engines;
 use crate::error::{Fault, PrepareError};
@@ -72,7 +72,7 @@ impl Residents {
     ) -> Result<Finished, Fault> {
         let terms = module.spec.terms(None, self.denied);
         let template = module.template(&self.engines.pure, &terms).map_err(PrepareError::into_fault)?;
-        self.call(module, &template, identity, Input::Bytes(input), Instant::now())
+        self.call(module, &template, identity, Ready::Bytes(input), Instant::now())
     }
 
     /// Call an export of a service.
@@ -130,7 +130,7 @@ impl Residents {
         module: &Arc<Module>,
         template: &Template,
         identity: Arc<Identity>,
-        input: Input,
+        input: Ready,
         queued: Instant,
     ) -> Result<Finished, Fault> {
         let queue = queued.elapsed();

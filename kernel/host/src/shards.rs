@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use noetl_contract::Digest;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::call::{Finished, Input};
+use crate::call::{Finished, Ready};
 use crate::error::{Fault, FaultClass, StartError};
 use crate::module::{Module, Template};
 use crate::resident::Residents;
@@ -21,7 +21,7 @@ pub(crate) struct Job {
     pub(crate) module: Arc<Module>,
     pub(crate) template: Arc<Template>,
     pub(crate) identity: Arc<Identity>,
-    pub(crate) input: Input,
+    pub(crate) input: Ready,
     pub(crate) queued: Instant,
     pub(crate) answer: oneshot::Sender<Result<Finished, Fault>>,
 }

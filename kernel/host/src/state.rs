@@ -14,6 +14,7 @@ use wasmtime::component::ResourceTable;
 use crate::caps::Drivers;
 use crate::caps::kv::Overlay;
 use crate::error::Fault;
+use crate::fair::Long;
 use crate::meter::Meter;
 use crate::wasi::Wasi;
 
@@ -44,6 +45,8 @@ pub struct CallState {
     pub(crate) wasi: Option<Box<Wasi>>,
     pub(crate) panic_message: Option<String>,
     pub(crate) started: Instant,
+    /// There from the first tick on that the guest computes.
+    pub(crate) long: Option<Long>,
 }
 
 impl CallState {
@@ -68,6 +71,7 @@ impl CallState {
             wasi,
             panic_message: None,
             started: Instant::now(),
+            long: None,
         }
     }
 

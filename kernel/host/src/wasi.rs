@@ -21,14 +21,13 @@ use crate::caps::Drivers;
 use crate::caps::log::Level;
 use crate::state::{CallState, Identity};
 
+/// Random bytes one call of WASI may ask for; more would keep the thread for long.
+const MOST_RANDOM: u64 = 1 << 20;
 /// An unfinished line longer than this is written as it is.
 const LONGEST_LINE: usize = 8 << 10;
 
 /// What a store with WASI holds besides the capabilities' own state.
-pub(crate) struct Wasi {
-    ctx: WasiCtx,
-    random: WasiRandomCtx,
-}
+pub(crate) struct Wasi(WasiCtx);
 
 impl Wasi {
     pub(crate) fn new(identity: &Arc<Identity>, drivers: &Arc<Drivers>) -> Self {
@@ -36,7 +35,8 @@ impl Wasi {
         let mut builder = WasiCtxBuilder::new();
         builder.stdout(stream(Level::Info)).stderr(stream(Level::Warn));
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-        Self { ctx: builder.build(), random: WasiRandomCtx::default() }
+        builder.max_random_size(MOST_RANDOM);
+        Self(builder.build())
     }
 }
 
@@ -67,12 +67,12 @@ pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
 const MADE_TOGETHER: &str = "WASI is linked only into stores that have its context";
 
 fn random(state: &mut CallState) -> &mut WasiRandomCtx {
-    &mut state.wasi.as_mut().expect(MADE_TOGETHER).random
+    state.wasi.as_mut().expect(MADE_TOGETHER).0.random()
 }
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi.as_mut().expect(MADE_TOGETHER).ctx, table: &mut self.table }
+        WasiCtxView { ctx: &mut self.wasi.as_mut().expect(MADE_TOGETHER).0, table: &mut self.table }
     }
 }
 

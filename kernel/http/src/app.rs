@@ -5,8 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use noetl_contract::PluginPath;
-use noetl_dispatch::Kernel;
 use noetl_dispatch::engine::{Engine, ExecutionId};
+use noetl_dispatch::{Budget, Kernel, Reservation};
 use noetl_registry::playbooks::PlaybookPath;
 use tokio::sync::watch;
 
@@ -23,6 +23,8 @@ pub struct App {
     pub metrics: HttpMetrics,
     /// Whether `/metrics` is served without a token.
     pub metrics_open: bool,
+    /// Memory for bodies of requests.
+    pub room: Budget,
     /// Turns true when the server shuts down, so that endless answers end.
     pub closing: watch::Receiver<bool>,
 }
@@ -36,6 +38,8 @@ pub struct Cx {
     pub query: String,
     pub headers: HeaderMap,
     pub body: Incoming,
+    /// What the body takes of the server's memory, given back with the request.
+    pub room: Option<Reservation>,
 }
 
 /// What the path of the request named.

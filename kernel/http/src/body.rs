@@ -1,7 +1,11 @@
 //! Request bodies with bounds on size and time.
 //!
-//! Three bounds: the size, the pause between two pieces, and the time of the whole. The last one catches a
-//! client that drips a byte at a time to hold a connection and a half-written file.
+//! Four bounds: the size, the pause between two pieces, the speed on average, and the time of the whole. The last
+//! two catch a client that drips a byte at a time to hold a connection and a half-written file.
+//!
+//! A body that is read into memory is counted: beyond a few pages it waits for room before the first byte is read,
+//! in turn by tenant, and no tenant gets all of the room. What may be large (a component, the input of a call) does
+//! not come this way; it goes to a file as it arrives.
 //!
 //! A client that sends too much is answered at once, and what it still sends is thrown away for a short while:
 //! were the connection cut while it writes, it would see a reset instead of the answer.
@@ -12,13 +16,18 @@ use axum::body::{Body, BodyDataStream, HttpBody};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use noetl_contract::Tenant;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::app::Cx;
 use crate::options::HttpOptions;
 use crate::problem::Problem;
 
 /// How long a refused body is thrown away.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
+
+/// Bodies up to this size need no room: all connections together hold less than one large upload.
+const SMALL: u64 = 64 << 10;
 
 /// How much a body may have, and how to say so.
 #[derive(Debug, Clone, Copy)]
@@ -69,9 +78,11 @@ pub struct BodyReader {
     bound: Bound,
     announced: Option<u64>,
     read: u64,
+    began: Instant,
     deadline: Instant,
     seconds: u64,
     idle: Duration,
+    slowest: u64,
 }
 
 impl BodyReader {
@@ -91,10 +102,18 @@ impl BodyReader {
             bound,
             announced,
             read: 0,
+            began: Instant::now(),
             deadline: Instant::now() + Duration::from_secs(options.body_timeout_secs),
             seconds: options.body_timeout_secs,
             idle: Duration::from_secs(options.body_idle_secs),
+            slowest: options.body_min_bytes_per_sec,
         })
+    }
+
+    /// Counts the time from now on.
+    fn restart(&mut self, options: &HttpOptions) {
+        self.began = Instant::now();
+        self.deadline = self.began + Duration::from_secs(options.body_timeout_secs);
     }
 
     /// The next piece, or none at the end.
@@ -122,20 +141,47 @@ impl BodyReader {
                     discard(std::mem::replace(&mut self.stream, Body::empty().into_data_stream()));
                     return Err(self.bound.exceeded());
                 }
+                self.check_speed()?;
                 Ok(Some(bytes))
             }
         }
     }
 
+    /// A client that never pauses for long can still be too slow.
+    fn check_speed(&self) -> Result<(), Problem> {
+        let counted = self.began.elapsed().saturating_sub(self.idle).as_secs();
+        if self.read >= counted.saturating_mul(self.slowest) {
+            return Ok(());
+        }
+        Err(too_slow(format!("the body arrives at less than {} bytes a second", self.slowest)))
+    }
+
+    /// Bytes that the whole body can come to.
+    fn most(&self) -> u64 {
+        self.announced.unwrap_or(self.bound.bytes)
+    }
+
     /// The whole body in memory.
     pub async fn collect(mut self) -> Result<Bytes, Problem> {
         // What is announced fits the bound; untouched memory costs nothing if it never arrives.
-        let mut whole = BytesMut::with_capacity(self.announced.unwrap_or(0) as usize);
+        let mut whole = BytesMut::with_capacity(usize::try_from(self.announced.unwrap_or(0)).unwrap_or(0));
         while let Some(bytes) = self.next().await? {
             whole.extend_from_slice(&bytes);
         }
         Ok(whole.freeze())
     }
+}
+
+/// The whole body of a request in memory, once there is room for it; the room is held as long as the request.
+pub async fn whole(cx: &mut Cx, bound: Bound) -> Result<Bytes, Problem> {
+    let mut reader = BodyReader::new(&cx.headers, cx.body.take(), bound, &cx.app.options)?;
+    if reader.most() > SMALL {
+        let tenant = cx.caller.as_ref().and_then(|caller| caller.tenant().cloned()).unwrap_or_else(Tenant::main);
+        cx.room = Some(cx.app.room.reserve(&tenant, reader.most(), 0, false).await);
+        // Waiting for room is not the client's slowness.
+        reader.restart(&cx.app.options);
+    }
+    reader.collect().await
 }
 
 fn too_slow(detail: String) -> Problem {
@@ -207,5 +253,24 @@ mod tests {
         let options = HttpOptions { body_timeout_secs: 0, ..HttpOptions::default() };
         let problem = impatient(Body::from_stream(drip), options).collect().await.expect_err("never ends");
         assert!(problem.document("r").to_string().contains("within 0 s"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_slower_than_the_least_speed_is_given_up() {
+        let drip = |bytes: &'static [u8]| {
+            Body::from_stream(futures::stream::unfold((), move |()| async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Some((Ok::<_, std::io::Error>(Bytes::from_static(bytes)), ()))
+            }))
+        };
+        let bound = Bound { bytes: 40, ..BOUND };
+        let read = |body: Body, slowest: u64| {
+            let options = HttpOptions { body_idle_secs: 3, body_min_bytes_per_sec: slowest, ..HttpOptions::default() };
+            BodyReader::new(&HeaderMap::new(), body, bound, &options).expect("nothing was announced").collect()
+        };
+        let problem = read(drip(b"x"), 2).await.expect_err("too slow");
+        assert!(problem.document("r").to_string().contains("less than 2 bytes a second"));
+        let problem = read(drip(b"xy"), 2).await.expect_err("fast enough, and endless");
+        assert_eq!(problem.code(), "component_too_large");
     }
 }

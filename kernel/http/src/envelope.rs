@@ -69,7 +69,7 @@ async fn answer(app: Arc<App>, request: Request<Body>, found: Found, span: &Span
         }
     }
     let query = parts.uri.query().unwrap_or_default().to_owned();
-    (route.handler)(Cx { app, caller, args, query, headers: parts.headers, body }).await
+    (route.handler)(Cx { app, caller, args, query, headers: parts.headers, body, room: None }).await
 }
 
 /// Who asks; none where nobody has to say, and for a service, which is nobody in particular.

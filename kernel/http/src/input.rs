@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::app::Cx;
-use crate::body::{BodyReader, Bound};
+use crate::body::{self, Bound};
 use crate::problem::Problem;
 
 /// Largest JSON document of a change; none has more than a few short fields.
@@ -44,7 +44,7 @@ pub async fn document_within<T: DeserializeOwned>(cx: &mut Cx, bytes: u64) -> Re
 /// The body as it is.
 pub async fn body_within(cx: &mut Cx, bytes: u64) -> Result<Bytes, Problem> {
     let bound = Bound { bytes, code: "body_too_large", key: None };
-    BodyReader::new(&cx.headers, cx.body.take(), bound, &cx.app.options)?.collect().await
+    body::whole(cx, bound).await
 }
 
 /// A part of a document that was read as plain JSON.

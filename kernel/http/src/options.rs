@@ -12,6 +12,10 @@ pub struct HttpOptions {
     pub body_timeout_secs: u64,
     /// Longest pause while a body arrives.
     pub body_idle_secs: u64,
+    /// Least speed of a body on average, once a pause would have been over. 0 asks for none.
+    pub body_min_bytes_per_sec: u64,
+    /// Memory that bodies of requests may take together; a tenant gets a fair share of it.
+    pub body_memory_bytes: u64,
     /// Longest time the head of a request may take to arrive; idle connections are closed after it too.
     pub header_timeout_secs: u64,
     /// Connections served at a time; more of them wait.
@@ -33,6 +37,8 @@ impl Default for HttpOptions {
             max_call_bytes: 320 << 20,
             body_timeout_secs: 600,
             body_idle_secs: 30,
+            body_min_bytes_per_sec: 1 << 10,
+            body_memory_bytes: 256 << 20,
             header_timeout_secs: 30,
             max_connections: 4096,
             drain_secs: 10,

@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use noetl_dispatch::Kernel;
+use noetl_dispatch::{Budget, Kernel};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -42,7 +42,8 @@ pub async fn serve(
     let slots = Arc::new(Semaphore::new(options.max_connections));
     let (close, closing) = watch::channel(false);
     let metrics = kernel.register_metrics(HttpMetrics::register);
-    let app = Arc::new(App { kernel, options, metrics, metrics_open, closing });
+    let room = Budget::new(options.body_memory_bytes, 0, 0);
+    let app = Arc::new(App { kernel, options, metrics, metrics_open, room, closing });
 
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();

@@ -8,12 +8,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A status of 400 or more is an answer, not an error; [`Response::ok`] makes it a failure. Redirects are not followed.
+//! A status of 400 or more is an answer, not an error; [`Response::ok`] makes it a failure. Redirects are followed only
+//! where [`Request::follow`] says so, each with a request that is checked like the first.
 //! Bodies are payloads: one that is only passed on never enters the guest.
 
 use crate::Failure;
 use crate::bindings::noetl::http_client::http_client::{self, HttpError};
 use crate::payload::{self, Payload};
+use crate::redirect;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +82,7 @@ pub struct Request {
     request: http_client::Request,
     /// Why the body could not be made; told by `send`, so that building needs no `?`.
     broken: Option<Error>,
+    redirects: u32,
 }
 
 impl Request {
@@ -91,7 +94,7 @@ impl Request {
             body: None,
             timeout_ms: None,
         };
-        Self { request, broken: None }
+        Self { request, broken: None, redirects: 0 }
     }
 
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -102,6 +105,13 @@ impl Request {
     /// Bounded by the call's own `limits.wall_ms`.
     pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
         self.request.timeout_ms = Some(u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX));
+        self
+    }
+
+    /// Follow up to this many redirects. Each hop must be allowed by `http.allow` like the first request. To another
+    /// origin only harmless headers go along; a body is never sent again; `https` never becomes `http`.
+    pub fn follow(mut self, most: u32) -> Self {
+        self.redirects = most;
         self
     }
 
@@ -136,8 +146,27 @@ impl Request {
         if let Some(error) = self.broken {
             return Err(error);
         }
-        let http_client::Response { status, headers, body } = http_client::send(self.request)?;
-        Ok(Response { status, headers, body })
+        let Self { mut request, redirects, .. } = self;
+        let mut hops = 0;
+        loop {
+            let (method, url, headers) = (request.method.clone(), request.url.clone(), request.headers.clone());
+            let (has_body, timeout_ms) = (request.body.is_some(), request.timeout_ms);
+            let http_client::Response { status, headers: answered, body } = http_client::send(request)?;
+            let answer = Response { status, headers: answered, body };
+            if redirects == 0 {
+                return Ok(answer);
+            }
+            let hop = redirect::next((&method, &url, &headers), has_body, status, answer.header("location"));
+            let hop = hop.map_err(|redirect::Refused::Downgrade(to)| {
+                Error::Denied(format!("`{url}` redirects to `{to}`, which is not encrypted"))
+            })?;
+            let Some(redirect::Hop { method, url, headers }) = hop else { return Ok(answer) };
+            if hops == redirects {
+                return Err(Error::Failed(format!("more than {redirects} redirects; the next is to `{url}`")));
+            }
+            hops += 1;
+            request = http_client::Request { method, url, headers, body: None, timeout_ms };
+        }
     }
 }
 

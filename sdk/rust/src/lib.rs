@@ -38,6 +38,7 @@ pub mod metrics;
 pub mod objects;
 pub mod payload;
 pub mod random;
+mod redirect;
 
 #[cfg(feature = "arrow")]
 pub mod arrow;

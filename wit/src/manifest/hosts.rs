@@ -49,6 +49,21 @@ impl HostPattern {
     }
 }
 
+impl HostPattern {
+    /// Whether everything the other pattern covers is covered by this one.
+    pub fn covers(&self, other: &HostPattern) -> bool {
+        let ((name, port), (other_name, other_port)) = (split_port(&self.0), split_port(&other.0));
+        let any_port = port.is_none() || port == other_port;
+        let name_is_covered = match (name.strip_prefix('*'), other_name.strip_prefix('*')) {
+            (Some(""), _) => true,
+            (Some(below), Some(other_below)) => other_below.ends_with(below),
+            (Some(below), None) => other_name.len() > below.len() && other_name.ends_with(below),
+            (None, _) => name == other_name,
+        };
+        any_port && name_is_covered
+    }
+}
+
 fn split_port(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((name, port)) => (name, Some(port)),

@@ -158,6 +158,12 @@ impl HttpPolicy {
     pub fn allows(&self, host: &str, port: u16) -> bool {
         self.allow.iter().any(|pattern| pattern.matches(host, port))
     }
+
+    /// The patterns that reach beyond what the other policy allows.
+    pub fn beyond(&self, other: &HttpPolicy) -> Vec<HostPattern> {
+        let is_new = |pattern: &&HostPattern| !other.allow.iter().any(|known| known.covers(pattern));
+        self.allow.iter().filter(is_new).cloned().collect()
+    }
 }
 
 /// How `noetl plugin build` makes the component.

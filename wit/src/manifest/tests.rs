@@ -279,3 +279,18 @@ fn a_tool_without_payload_is_told_to_list_it() {
     assert!(problems.contains("add \"payload\""), "{problems}");
     Manifest::parse(&format!("{text}capabilities = [\"payload\"]\n")).expect("complete");
 }
+
+#[test]
+fn a_host_is_new_unless_an_older_pattern_covers_it() {
+    let policy = |list: &[&str]| HttpPolicy {
+        allow: list.iter().map(|text| HostPattern::new(*text).expect("a pattern")).collect(),
+    };
+    let beyond = |new: &[&str], old: &[&str]| -> Vec<String> {
+        policy(new).beyond(&policy(old)).iter().map(ToString::to_string).collect()
+    };
+    assert!(beyond(&["a.example.org", "*.b.example.org", "x.com:443"], &["*.example.org", "x.com"]).is_empty());
+    assert!(beyond(&["anything.com", "*.x.org", "*"], &["*"]).is_empty());
+    assert_eq!(beyond(&["example.org", "badexample.org"], &["*.example.org"]), ["example.org", "badexample.org"]);
+    assert_eq!(beyond(&["*", "*.org"], &["*.example.org"]), ["*", "*.org"]);
+    assert_eq!(beyond(&["x.com", "x.com:80"], &["x.com:443"]), ["x.com", "x.com:80"]);
+}

@@ -1,13 +1,15 @@
 //! `noetl:kv`: small durable values of one (tenant, plugin).
 //!
 //! Writes go to an overlay that the rest of the call reads through. The overlay leaves the host only when
-//! the call succeeds, as [`Effects`](crate::call::Effects) for the caller to commit in one record.
+//! the call succeeds, as [`Effects`](crate::call::Effects) for the caller to commit in one record. Until then it is
+//! part of the guest's memory.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
 use crate::bindings::noetl::kv::kv as wit;
+use crate::error::Fault;
 use crate::state::CallState;
 
 const LONGEST_KEY: usize = 512;
@@ -41,6 +43,17 @@ fn check_value(value: &[u8]) -> Result<(), wit::KvError> {
 }
 
 impl CallState {
+    /// Puts a write into the overlay, in the place of an earlier one of the same key.
+    fn stage(&mut self, key: String, value: Option<Bytes>) -> Result<(), Fault> {
+        let weight = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len) as u64;
+        let name = key.len() as u64;
+        self.meter.hold(name + weight(&value))?;
+        if let Some(replaced) = self.kv.writes.insert(key, value) {
+            self.meter.release(name + weight(&replaced));
+        }
+        Ok(())
+    }
+
     fn kv_current(&self, key: &str) -> Result<Option<wit::Entry>, wit::KvError> {
         if let Some(staged) = self.kv.writes.get(key) {
             return Ok(staged.as_ref().map(|value| wit::Entry { value: value.to_vec(), version: STAGED }));
@@ -89,16 +102,18 @@ impl wit::Host for CallState {
 
     fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), wit::KvError>> {
         self.charge(key.len() + value.len())?;
-        Ok(check_key(&key).and_then(|()| check_value(&value)).map(|()| {
-            self.kv.writes.insert(key, Some(value.into()));
-        }))
+        if let Err(error) = check_key(&key).and_then(|()| check_value(&value)) {
+            return Ok(Err(error));
+        }
+        Ok(Ok(self.stage(key, Some(value.into()))?))
     }
 
     fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), wit::KvError>> {
         self.charge(key.len())?;
-        Ok(check_key(&key).map(|()| {
-            self.kv.writes.insert(key, None);
-        }))
+        if let Err(error) = check_key(&key) {
+            return Ok(Err(error));
+        }
+        Ok(Ok(self.stage(key, None)?))
     }
 
     fn compare_and_swap(
@@ -119,7 +134,7 @@ impl wit::Host for CallState {
         if !self.kv.writes.contains_key(&key) {
             self.kv.conditions.insert(key.clone(), expected);
         }
-        self.kv.writes.insert(key, Some(value.into()));
+        self.stage(key, Some(value.into()))?;
         Ok(Ok(true))
     }
 }

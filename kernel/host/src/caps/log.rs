@@ -1,6 +1,6 @@
 //! `noetl:log`: lines a guest writes.
 //!
-//! The host cuts long lines and hands them to the sink, which decides about rates, masking and keeping.
+//! The host cuts long lines, text and fields alike, and hands them to the sink, which decides about rates, masking and keeping.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +37,11 @@ impl wit::Host for CallState {
         self.charge(message.len() + fields.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>())?;
         truncate(&mut message, LONGEST_LINE);
         fields.truncate(MOST_FIELDS);
+        let mut left = LONGEST_LINE;
         for (key, value) in &mut fields {
             truncate(key, 64);
-            truncate(value, LONGEST_LINE);
+            truncate(value, left);
+            left = left.saturating_sub(value.len());
         }
         let level = match level {
             wit::Level::Trace => Level::Trace,

@@ -39,7 +39,7 @@ impl wit::Host for CallState {
             Ok(None) => Ok(Ok(None)),
             Ok(Some(object)) => {
                 let stored = PayloadRef { digest: object.digest, size: object.size };
-                Ok(Ok(Some(self.table.push(Payload::stored(stored, object.media_type))?)))
+                Ok(Ok(Some(self.hand_out(Payload::stored(stored, object.media_type))?)))
             }
         }
     }

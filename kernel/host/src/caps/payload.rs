@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt};
 use noetl_contract::Digest;
 use noetl_store::payloads::{PayloadRef, PayloadWriter, Payloads, SealedPayload};
-use wasmtime::component::Resource;
+use wasmtime::component::{Resource, ResourceTableError};
 
 use crate::bindings::noetl::payload::payload as wit;
 use crate::state::CallState;
@@ -58,6 +58,14 @@ impl Payload {
 
     pub fn media_type(&self) -> &str {
         &self.media_type
+    }
+
+    /// Bytes of it that are in the host's memory.
+    fn in_memory(&self) -> u64 {
+        match &self.place {
+            Place::Memory(bytes) => bytes.len() as u64,
+            Place::Sealed(_) | Place::Stored(_) => 0,
+        }
     }
 
     pub fn digest(&self) -> Digest {
@@ -120,13 +128,13 @@ pub struct Writer {
 
 /// Why bytes could not be added.
 #[derive(Debug)]
-pub(crate) enum WriteError {
+pub enum WriteError {
     TooLarge(u64),
     Io(io::Error),
 }
 
 impl Writer {
-    pub(crate) fn new(media_type: impl Into<String>, most: u64) -> Self {
+    pub fn new(media_type: impl Into<String>, most: u64) -> Self {
         // It ends up in headers, where a control character would break the answer that carries it.
         let visible = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         let media_type = Some(media_type.into()).filter(|text| !text.is_empty() && text.len() <= 200 && visible(text));
@@ -139,7 +147,7 @@ impl Writer {
         }
     }
 
-    pub(crate) async fn write(&mut self, payloads: &Payloads, bytes: &[u8]) -> Result<(), WriteError> {
+    pub async fn write(&mut self, payloads: &Payloads, bytes: &[u8]) -> Result<(), WriteError> {
         self.size = self.size.saturating_add(bytes.len() as u64);
         if self.size > self.most {
             return Err(WriteError::TooLarge(self.size));
@@ -160,7 +168,7 @@ impl Writer {
         }
     }
 
-    pub(crate) async fn finish(self) -> io::Result<Payload> {
+    pub async fn finish(self) -> io::Result<Payload> {
         let place = match self.spilled {
             Some(file) => Place::Sealed(Arc::new(file.seal().await?)),
             None => Place::Memory(self.memory.freeze()),
@@ -169,8 +177,48 @@ impl Writer {
     }
 }
 
+impl CallState {
+    /// Hands a payload to the guest.
+    pub(crate) fn hand_out(&mut self, payload: Payload) -> wasmtime::Result<Resource<Payload>> {
+        self.meter.hold(payload.in_memory())?;
+        Ok(self.table.push(payload)?)
+    }
+
+    /// Takes one back for good.
+    pub(crate) fn take_in(&mut self, handle: Resource<Payload>) -> Result<Payload, ResourceTableError> {
+        let payload = self.table.delete(handle)?;
+        self.meter.release(payload.in_memory());
+        Ok(payload)
+    }
+
+    /// Counts what a writer has in memory now, after it had `before`.
+    fn count_writer(&mut self, writer: &Resource<Writer>, before: usize) -> wasmtime::Result<()> {
+        let after = self.table.get(writer)?.memory.len();
+        self.meter.release(before.saturating_sub(after) as u64);
+        Ok(self.meter.hold(after.saturating_sub(before) as u64)?)
+    }
+}
+
 fn unavailable(error: io::Error) -> wit::PayloadError {
     wit::PayloadError::Unavailable(error.to_string())
+}
+
+async fn copy(
+    writer: &mut Writer,
+    payloads: &Payloads,
+    source: &Payload,
+    range: std::ops::Range<u64>,
+) -> Result<(), wit::PayloadError> {
+    let mut at = range.start;
+    while at < range.end {
+        let bytes = source.read(payloads, at, CHUNK.min(range.end - at)).await.map_err(unavailable)?;
+        if bytes.is_empty() {
+            return Err(wit::PayloadError::Unavailable("the payload ended early".into()));
+        }
+        writer.write(payloads, &bytes).await.map_err(write_error)?;
+        at += bytes.len() as u64;
+    }
+    Ok(())
 }
 
 fn write_error(error: WriteError) -> wit::PayloadError {
@@ -217,7 +265,7 @@ impl wit::HostPayload for CallState {
     }
 
     async fn drop(&mut self, this: Resource<Payload>) -> wasmtime::Result<()> {
-        self.table.delete(this)?;
+        self.take_in(this)?;
         Ok(())
     }
 }
@@ -236,7 +284,10 @@ impl wit::HostWriter for CallState {
         // Bytes on their way to a payload are bounded by the payload's own limit, not by `host_mb`.
         self.charge(0)?;
         let writer = self.table.get_mut(&this)?;
-        Ok(writer.write(&self.drivers.payloads, &bytes).await.map_err(write_error))
+        let before = writer.memory.len();
+        let written = writer.write(&self.drivers.payloads, &bytes).await.map_err(write_error);
+        self.count_writer(&this, before)?;
+        Ok(written)
     }
 
     async fn splice(
@@ -251,21 +302,10 @@ impl wit::HostWriter for CallState {
         let end = offset.saturating_add(length).min(source.size());
         let drivers = self.drivers.clone();
         let writer = self.table.get_mut(&this)?;
-        let mut at = offset;
-        while at < end {
-            let bytes = match source.read(&drivers.payloads, at, CHUNK.min(end - at)).await {
-                Ok(bytes) if bytes.is_empty() => {
-                    return Ok(Err(wit::PayloadError::Unavailable("the payload ended early".into())));
-                }
-                Ok(bytes) => bytes,
-                Err(error) => return Ok(Err(unavailable(error))),
-            };
-            if let Err(error) = writer.write(&drivers.payloads, &bytes).await {
-                return Ok(Err(write_error(error)));
-            }
-            at += bytes.len() as u64;
-        }
-        Ok(Ok(()))
+        let before = writer.memory.len();
+        let copied = copy(writer, &drivers.payloads, &source, offset..end).await;
+        self.count_writer(&this, before)?;
+        Ok(copied)
     }
 
     async fn finish(
@@ -274,14 +314,16 @@ impl wit::HostWriter for CallState {
     ) -> wasmtime::Result<Result<Resource<Payload>, wit::PayloadError>> {
         self.charge(0)?;
         let writer = self.table.delete(this)?;
+        self.meter.release(writer.memory.len() as u64);
         match writer.finish().await {
-            Ok(payload) => Ok(Ok(self.table.push(payload)?)),
+            Ok(payload) => Ok(Ok(self.hand_out(payload)?)),
             Err(error) => Ok(Err(unavailable(error))),
         }
     }
 
     async fn drop(&mut self, this: Resource<Writer>) -> wasmtime::Result<()> {
-        self.table.delete(this)?;
+        let writer = self.table.delete(this)?;
+        self.meter.release(writer.memory.len() as u64);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The compiler process: one component in, one file of machine code out.
+//! The compiler process: one component in, and out of it one file of machine code or what can be read of it.
 //!
 //! It bounds itself before it reads a byte of the component. A bound that cannot be set is an error, not a
 //! warning: running unbounded is the one thing this process exists to prevent.
@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use noetl_contract::inspect;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::engine::{self, EngineKind};
@@ -17,12 +18,35 @@ const BROKEN: i32 = 4;
 /// What the parent asks for.
 #[derive(Debug)]
 pub struct Job<'a> {
-    pub engine: &'a str,
+    /// As [`Task::name`] has it.
+    pub task: &'a str,
     pub input: &'a Path,
     pub output: &'a Path,
     pub memory_bytes: u64,
     pub cpu_seconds: u64,
 }
+
+/// What is done with the component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// An [`Inspection`](inspect::Inspection) as JSON.
+    Inspect,
+    Compile(EngineKind),
+}
+
+impl Task {
+    const ALL: [Task; 3] = [Task::Inspect, Task::Compile(EngineKind::Guest), Task::Compile(EngineKind::Pure)];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Inspect => "inspect",
+            Task::Compile(kind) => kind.name(),
+        }
+    }
+}
+
+/// Differences to the contract that are worth telling; ten thousand of them help nobody.
+const MOST_DIFFERENCES: usize = 50;
 
 /// Runs the job and gives the process's exit code.
 pub fn main(job: &Job<'_>) -> i32 {
@@ -46,13 +70,30 @@ fn broken(doing: &str, error: impl std::fmt::Display) -> Failure {
 
 fn compile(job: &Job<'_>) -> Result<(), Failure> {
     bound(job)?;
-    let kind = EngineKind::from_name(job.engine).ok_or_else(|| broken("choose an engine", job.engine))?;
+    let task = Task::ALL.into_iter().find(|task| task.name() == job.task);
     let bytes = std::fs::read(job.input).map_err(|error| broken("read the component", error))?;
-    let engine = engine::compiler(kind).map_err(|error| broken("make an engine", error))?;
-    let code = engine
-        .precompile_component(&bytes)
-        .map_err(|error| Failure { code: REJECTED, message: format!("{error:#}") })?;
-    std::fs::write(job.output, code).map_err(|error| broken("write the machine code", error))
+    let made = match task.ok_or_else(|| broken("choose a task", job.task))? {
+        Task::Inspect => inspected(&bytes)?,
+        Task::Compile(kind) => {
+            let engine = engine::compiler(kind).map_err(|error| broken("make an engine", error))?;
+            engine.precompile_component(&bytes).map_err(|error| rejected(format!("{error:#}")))?
+        }
+    };
+    std::fs::write(job.output, made).map_err(|error| broken("write what was made", error))
+}
+
+fn rejected(message: String) -> Failure {
+    Failure { code: REJECTED, message }
+}
+
+fn inspected(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+    let mut found = inspect::inspect(bytes).map_err(|error| rejected(error.to_string()))?;
+    let more = found.skew.len().saturating_sub(MOST_DIFFERENCES);
+    if more > 0 {
+        found.skew.truncate(MOST_DIFFERENCES);
+        found.skew.push(format!("and {more} more differences"));
+    }
+    serde_json::to_vec(&found).map_err(|error| broken("write down what it is", error))
 }
 
 fn bound(job: &Job<'_>) -> Result<(), Failure> {

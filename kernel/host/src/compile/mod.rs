@@ -1,8 +1,9 @@
 //! Turning a component into machine code.
 //!
-//! Compilation is work an uploader chooses, so it runs in a child process that is niced, has bounds on
-//! memory and processor time, and is killed when it takes too long; the server never compiles on a request
-//! path. The result is cached by (component digest, engine fingerprint) together with a digest of itself,
+//! Compilation is work an uploader chooses, and so is reading a component's types and imports. Both run in a
+//! child process that is niced, has bounds on memory and processor time, and is killed when it takes too long;
+//! the server itself parses no component of a stranger's. Processes are given out in turn by tenant, and the
+//! bytes are read only when it is their turn: a hundred pushes that wait hold a hundred files, no memory. The result is cached by (component digest, engine fingerprint) together with a digest of itself,
 //! which is checked before the code is mapped: machine code is trusted, so nothing but this cache, in the
 //! server's private folder, may supply it.
 //!
@@ -10,23 +11,24 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use noetl_contract::Digest;
+use noetl_contract::inspect::Inspection;
+use noetl_contract::{Digest, Tenant};
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
-use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::engine::{self, EngineKind};
 use crate::error::PrepareError;
+use crate::fair::Budget;
 
 mod cache;
 pub mod child;
 
 use cache::Cache;
+pub use child::Task;
 
 /// How compiler processes are run.
 #[derive(Debug, Clone)]
@@ -43,7 +45,7 @@ pub struct CompileOptions {
 pub(crate) struct Compiler {
     options: CompileOptions,
     cache: Cache,
-    jobs: Arc<Semaphore>,
+    jobs: Budget,
 }
 
 /// A component ready to be linked, and how long the compiler took (none when the cache had it).
@@ -54,7 +56,7 @@ pub(crate) struct Compiled {
 
 impl Compiler {
     pub(crate) fn new(options: CompileOptions, cache_dir: &Path) -> Result<Self, PrepareError> {
-        let jobs = Arc::new(Semaphore::new(options.jobs.max(1)));
+        let jobs = Budget::new(0, 0, options.jobs.max(1));
         Ok(Self { options, cache: Cache::open(cache_dir)?, jobs })
     }
 
@@ -63,7 +65,7 @@ impl Compiler {
         &self,
         engine: &Engine,
         kind: EngineKind,
-        digest: Digest,
+        (digest, whose): (Digest, &Tenant),
         bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
     ) -> Result<Compiled, PrepareError> {
         let entry = self.cache.entry(&engine::fingerprint(engine), digest);
@@ -72,7 +74,7 @@ impl Compiler {
             Ok(None) => {}
             Err(problem) => tracing::warn!(%digest, %problem, "cached machine code was thrown away"),
         }
-        let _job = self.jobs.acquire().await.expect("the compile semaphore is never closed");
+        let _job = self.jobs.reserve(whose, 0, 1, false).await;
         // Somebody else may have compiled it while this call waited for its turn.
         if let Ok(Some(component)) = entry.load(engine) {
             return Ok(Compiled { component, took: None });
@@ -85,19 +87,36 @@ impl Compiler {
         let started = Instant::now();
         let input = self.cache.stage(&bytes)?;
         let output = self.cache.scratch()?;
-        self.run_child(kind, input.path(), output.path()).await?;
+        self.run_child(Task::Compile(kind), input.path(), output.path()).await?;
         entry.store(output)?;
         let took = started.elapsed();
         let component = entry.load(engine)?.ok_or(PrepareError::Tampered { digest })?;
         Ok(Compiled { component, took: Some(took) })
     }
 
-    async fn run_child(&self, kind: EngineKind, input: &Path, output: &Path) -> Result<(), PrepareError> {
+    /// What a component is, before anything of it is compiled.
+    pub(crate) async fn inspect(
+        &self,
+        whose: &Tenant,
+        bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
+    ) -> Result<Inspection, PrepareError> {
+        let _job = self.jobs.reserve(whose, 0, 1, false).await;
+        let input = self.cache.stage(&bytes().await?)?;
+        let output = self.cache.scratch()?;
+        self.run_child(Task::Inspect, input.path(), output.path()).await?;
+        let told = std::fs::read(output.path()).map_err(PrepareError::io("read what the component is"))?;
+        serde_json::from_slice(&told).map_err(|error| PrepareError::Crashed {
+            status: "an answer of no use".to_owned(),
+            stderr: error.to_string(),
+        })
+    }
+
+    async fn run_child(&self, task: Task, input: &Path, output: &Path) -> Result<(), PrepareError> {
         let seconds = self.options.timeout.as_secs().max(1);
         let mut child = Command::new(&self.options.program)
             .args(&self.options.arguments)
-            .arg("--engine")
-            .arg(kind.name())
+            .arg("--task")
+            .arg(task.name())
             .arg("--input")
             .arg(input)
             .arg("--output")

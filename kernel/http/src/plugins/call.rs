@@ -3,6 +3,10 @@
 //! A transform takes the body as it is and answers bytes; a tool takes a JSON object and answers JSON. Which
 //! of the two a plugin is, its manifest says, so that a transform can be given JSON as bytes too.
 //!
+//! The body of a call can be large. It goes to a file as it arrives and is read when the call has its room, so that
+//! slow and waiting callers hold no memory. A tool's JSON is read whole, and is therefore bounded lower: bulk belongs
+//! beside it.
+//!
 //! If the client goes away the call is dropped: what it staged is not applied.
 
 use axum::body::Body;
@@ -11,16 +15,19 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use noetl_contract::manifest::World;
 use noetl_contract::{Digest, PluginPath, Tenant, Version};
-use noetl_dispatch::{Call, CallInput, CallOutput, Payload, Reply};
+use noetl_dispatch::{Call, CallInput, CallOutput, Payload, Reply, Writer};
 use noetl_registry::{ChannelName, Selector, Source};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::Cx;
-use crate::body::{BodyReader, Bound};
+use crate::body::{self, BodyReader, Bound};
 use crate::input;
 use crate::problem::Problem;
+
+/// Largest JSON object of a tool's arguments.
+const MAX_ARGUMENTS_BYTES: u64 = 64 << 20;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -77,15 +84,18 @@ pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
     // Refuses an unknown plugin before its input is read, and tells what the input is.
     let world = cx.kernel().catalog().resolve(&tenant, &service, &selector)?.entry.manifest.world;
 
-    let bytes = receive(&mut cx).await?;
     let input = match world {
-        World::Transform => CallInput::Bytes(bytes),
+        World::Transform => CallInput::Bulk(receive(&mut cx).await?),
         World::Tool => match query.arguments {
             Some(given) => {
-                let body = Payload::memory(bytes, media_type(&cx.headers).to_str().unwrap_or_default());
-                CallInput::Json { arguments: arguments(given.into())?, body: Some(body) }
+                let arguments = arguments(given.into())?;
+                CallInput::Json { arguments, body: Some(receive(&mut cx).await?) }
             }
-            None => CallInput::Json { arguments: arguments(bytes)?, body: None },
+            None => {
+                let bytes = cx.app.options.max_call_bytes.min(MAX_ARGUMENTS_BYTES);
+                let bound = Bound { bytes, code: "call_too_large", key: None };
+                CallInput::Json { arguments: arguments(body::whole(&mut cx, bound).await?)?, body: None }
+            }
         },
         _ => {
             let detail = format!("`{service}` is a service of the engine: only the engine itself calls it");
@@ -98,9 +108,20 @@ pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
     answer(reply, query.answer.unwrap_or_default(), &cx)
 }
 
-async fn receive(cx: &mut Cx) -> Result<Bytes, Problem> {
+async fn receive(cx: &mut Cx) -> Result<Payload, Problem> {
     let bound = Bound { bytes: cx.app.options.max_call_bytes, code: "call_too_large", key: Some("server.max_call_mb") };
-    BodyReader::new(&cx.headers, cx.body.take(), bound, &cx.app.options)?.collect().await
+    let mut body = BodyReader::new(&cx.headers, cx.body.take(), bound, &cx.app.options)?;
+    let payloads = cx.kernel().payloads();
+    let mut writer = Writer::new(media_type(&cx.headers).to_str().unwrap_or_default(), bound.bytes);
+    while let Some(bytes) = body.next().await? {
+        writer.write(payloads, &bytes).await.map_err(store_failed)?;
+    }
+    writer.finish().await.map_err(store_failed)
+}
+
+fn store_failed(error: impl std::fmt::Debug) -> Problem {
+    tracing::error!(?error, "the payload store refused the body of a call");
+    Problem::of(503, "store_unavailable", "the body of the call could not be stored; the server's log says why")
 }
 
 /// A tool's arguments: one JSON object. No body is an empty one.

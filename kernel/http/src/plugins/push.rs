@@ -52,6 +52,8 @@ pub struct PushedView {
     added: Vec<String>,
     /// Capabilities only the version served before has.
     removed: Vec<String>,
+    /// Hosts (`http.allow`) that the version served before could not reach.
+    added_hosts: Vec<String>,
     /// What the channel served before.
     previous: Option<String>,
     /// False when these bytes were this version already.
@@ -63,8 +65,11 @@ impl From<PushError> for Problem {
     fn from(error: PushError) -> Self {
         let problem = Problem::of(error.status(), error.code(), error.to_string());
         match error {
-            PushError::NeedsGrant { added, .. } => {
-                problem.with("added", added.iter().map(|capability| capability.name()).collect::<Vec<_>>())
+            PushError::NeedsGrant { added, hosts, .. } => {
+                let hosts: Vec<_> = hosts.iter().map(|host| host.as_str()).collect();
+                problem
+                    .with("added", added.iter().map(|capability| capability.name()).collect::<Vec<_>>())
+                    .with("added_hosts", hosts)
             }
             _ => problem,
         }

@@ -24,12 +24,46 @@ pub struct Arguments {
     json: Option<Value>,
     text: Option<String>,
     timeout_ms: Option<u64>,
+    #[serde(default)]
+    follow_redirects: Follow,
     /// Variables of the step, which its templates have used already.
     #[serde(default, rename = "input")]
     _input: Option<IgnoredAny>,
     /// The engine ends a call that takes longer.
     #[serde(default, rename = "timeout", alias = "timeout_seconds")]
     _timeout: Option<IgnoredAny>,
+}
+
+/// Whether to follow redirects, or how many at most.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Follow {
+    Whether(bool),
+    AtMost(u32),
+}
+
+impl Default for Follow {
+    fn default() -> Self {
+        Follow::Whether(false)
+    }
+}
+
+/// Redirects followed when nobody says how many.
+const USUAL_REDIRECTS: u32 = 5;
+/// More are a loop.
+const MOST_REDIRECTS: u32 = 20;
+
+impl Follow {
+    fn most(self) -> Result<u32, Failure> {
+        match self {
+            Follow::Whether(false) => Ok(0),
+            Follow::Whether(true) => Ok(USUAL_REDIRECTS),
+            Follow::AtMost(most @ 0..=MOST_REDIRECTS) => Ok(most),
+            Follow::AtMost(more) => {
+                Err(Failure::invalid_input(format_args!("`follow_redirects` is {more}; the most is {MOST_REDIRECTS}")))
+            }
+        }
+    }
 }
 
 /// A request that makes sense.
@@ -40,6 +74,7 @@ pub struct Plan {
     pub headers: Vec<(String, String)>,
     pub sent: Sent,
     pub timeout_ms: Option<u64>,
+    pub redirects: u32,
 }
 
 /// What goes out with the request.
@@ -71,7 +106,8 @@ impl Arguments {
         {
             headers.push(("content-type".to_owned(), (*media_type).to_owned()));
         }
-        Ok(Plan { method, url: self.url, headers, sent, timeout_ms: self.timeout_ms })
+        let redirects = self.follow_redirects.most()?;
+        Ok(Plan { method, url: self.url, headers, sent, timeout_ms: self.timeout_ms, redirects })
     }
 }
 
@@ -173,6 +209,16 @@ mod tests {
         let plan = plan(arguments, false).expect("a plan");
         assert_eq!(plan.headers, [("Content-Type".to_owned(), "application/ld+json".to_owned())]);
         assert_eq!(plan.sent, Sent::Text { media_type: "application/json", text: r#"{"a":1}"#.to_owned() });
+    }
+
+    #[test]
+    fn redirects_are_followed_where_that_is_asked_for() {
+        let most =
+            |value: Value| plan(json!({"url": "http://a/", "follow_redirects": value}), false).map(|p| p.redirects);
+        assert_eq!(plan(json!({"url": "http://a/"}), false).expect("a plan").redirects, 0);
+        assert_eq!(most(json!(true)), Ok(USUAL_REDIRECTS));
+        assert_eq!(most(json!(3)), Ok(3));
+        assert!(most(json!(21)).is_err() && most(json!("yes")).is_err());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The tool `tools/http`: glue between the world `tool`, the pure [`exchange`] and the host's HTTP client.
 //!
 //! Bodies stay with the host unless they are small and text: a large answer becomes the call's own body by reference.
-//! A call that traps or times out has sent at most one request, with the call's idempotency key on it.
+//! A call that traps or times out has sent at most one request beside the redirects it followed, with the call's
+//! idempotency key on it.
 
 mod exchange;
 
@@ -18,7 +19,7 @@ fn call(request: Request) -> Result<Response, Failure> {
     let arguments: Arguments = request.parse()?;
     let plan = arguments.plan(request.body.is_some())?;
 
-    let mut outgoing = http::Request::new(plan.method.as_str(), plan.url.as_str());
+    let mut outgoing = http::Request::new(plan.method.as_str(), plan.url.as_str()).follow(plan.redirects);
     for (name, value) in plan.headers {
         outgoing = outgoing.header(name, value);
     }

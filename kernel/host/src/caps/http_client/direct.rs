@@ -1,7 +1,10 @@
-//! The real way out, on reqwest.
+//! The real way out, on reqwest with rustls.
+//!
+//! Connections are kept and used again, for all plugins alike: each was made to an address that was checked when it
+//! was made. Proxies of the environment are ignored, since a proxy resolves names by itself.
 
 use std::error::Error;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
@@ -9,29 +12,28 @@ use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::address::is_public;
 use super::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
+use crate::egress::{Addresses, ResolveError};
 use crate::error::StartError;
 
 /// Sends requests from this machine.
 pub struct Direct {
     client: reqwest::Client,
-    private_addresses: bool,
+    addresses: Addresses,
 }
 
 impl Direct {
-    /// `private_addresses` lets plugins reach the operator's own network.
-    pub fn new(private_addresses: bool) -> Result<Self, StartError> {
+    pub fn new(addresses: Addresses) -> Result<Self, StartError> {
         // A second host in the same process finds the provider there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
-            .dns_resolver(Arc::new(Guarded { private_addresses }))
+            .dns_resolver(Arc::new(Guarded(addresses)))
             .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| StartError { doing: "make the HTTP client", reason: error.to_string() })?;
-        Ok(Self { client, private_addresses })
+        Ok(Self { client, addresses })
     }
 }
 
@@ -66,16 +68,10 @@ impl Direct {
         let literal =
             url.host_str().map(|host| host.trim_matches(['[', ']'])).and_then(|host| host.parse::<IpAddr>().ok());
         match literal {
-            Some(address) if !self.private_addresses && !is_public(address) => {
-                Err(OutboundError::Denied(not_public(address)))
-            }
-            _ => Ok(()),
+            Some(address) => self.addresses.check(address).map_err(|error| OutboundError::Denied(error.to_string())),
+            None => Ok(()),
         }
     }
-}
-
-fn not_public(address: IpAddr) -> String {
-    format!("{address} is not a public address; an operator can allow it with `policy.http_private_addresses`")
 }
 
 fn headers(list: Vec<(String, String)>) -> Result<HeaderMap, OutboundError> {
@@ -90,26 +86,14 @@ fn headers(list: Vec<(String, String)>) -> Result<HeaderMap, OutboundError> {
     Ok(map)
 }
 
-/// Carried through the connector's errors so that a denial can be told from a failure.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct DeniedAddress(String);
-
-struct Guarded {
-    private_addresses: bool,
-}
+/// The resolver of the connector itself. A refusal travels through the connector's errors as it is.
+struct Guarded(Addresses);
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let private_addresses = self.private_addresses;
+        let addresses = self.0;
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // One private address among public ones is enough to refuse: which is used is not ours to choose.
-            if let Some(inside) = found.iter().find(|address| !private_addresses && !is_public(address.ip())) {
-                let text =
-                    format!("`{}` resolves to an address out of reach: {}", name.as_str(), not_public(inside.ip()));
-                return Err(Box::new(DeniedAddress(text)) as Box<dyn Error + Send + Sync>);
-            }
+            let found = addresses.resolve(name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
@@ -121,8 +105,8 @@ fn describe(error: reqwest::Error) -> OutboundError {
     }
     let mut source: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(current) = source {
-        if let Some(denied) = current.downcast_ref::<DeniedAddress>() {
-            return OutboundError::Denied(denied.0.clone());
+        if let Some(ResolveError::Unreachable(refused)) = current.downcast_ref::<ResolveError>() {
+            return OutboundError::Denied(refused.to_string());
         }
         source = current.source();
     }

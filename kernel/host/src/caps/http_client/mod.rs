@@ -1,10 +1,10 @@
 //! `noetl:http-client`: requests to the hosts a plugin may reach.
 //!
 //! Two checks, both needed: the *name* must match the manifest's `http.allow`, and every *address* it
-//! resolves to must be public unless the operator says otherwise. The second runs inside the resolver that
-//! the connection itself uses, so a name cannot resolve to one address for the check and another for the
-//! connection. Redirects are not followed, bodies are streamed in both directions, and the answer is
-//! bounded like any payload.
+//! resolves to must be one the operator permits ([`egress`](crate::egress)). The second runs inside the resolver
+//! that the connection itself uses. Redirects are not followed here: whoever follows one sends a request of its
+//! own, which is checked like the first. Bodies are streamed in both directions, and the answer is bounded like any
+//! payload.
 
 use std::io;
 use std::time::Duration;
@@ -18,10 +18,8 @@ use super::payload::{Payload, WriteError, Writer};
 use crate::bindings::noetl::http_client::http_client as wit;
 use crate::state::CallState;
 
-mod address;
 mod direct;
 
-pub use address::is_public;
 pub use direct::Direct;
 
 const MOST_HEADERS: usize = 100;
@@ -92,7 +90,7 @@ impl CallState {
     }
 
     fn outbound(&mut self, request: wit::Request) -> wasmtime::Result<Result<OutboundRequest, wit::HttpError>> {
-        let body = request.body.map(|body| self.table.delete(body)).transpose()?;
+        let body = request.body.map(|body| self.take_in(body)).transpose()?;
         let (host, port) = match reqwest::Url::parse(&request.url) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
                 match (url.host_str(), url.port_or_known_default()) {
@@ -150,7 +148,7 @@ impl wit::Host for CallState {
             Err(WriteError::TooLarge(size)) => return Ok(Err(wit::HttpError::TooLarge(size))),
             Err(WriteError::Io(error)) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
         };
-        let body: Resource<Payload> = self.table.push(body)?;
+        let body: Resource<Payload> = self.hand_out(body)?;
         Ok(Ok(wit::Response { status: answer.status, headers: answer.headers, body }))
     }
 }

@@ -1,0 +1,149 @@
+//! Which addresses there are on the way out.
+//!
+//! A list of what is not on the public internet, kept in one place: loopback, private, link-local, shared,
+//! documentation, multicast and reserved ranges, and every way to write one of those inside an IPv6 address.
+//! Of IPv6 only the range of global unicast counts as public; the rest is reserved, and what is reserved today
+//! may be somebody's network tomorrow.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where an address leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The internet.
+    Public,
+    /// The machine itself, or the operator's own network.
+    Private,
+    /// Where clouds serve a machine's own credentials, and whatever else only the same link has.
+    Metadata,
+}
+
+/// Services that hand out a machine's credentials at addresses that are not link-local: Azure, Alibaba, Oracle.
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
+/// Amazon's over IPv6.
+const METADATA_V6: [u16; 8] = [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254];
+
+pub fn place(address: IpAddr) -> Place {
+    match address {
+        IpAddr::V4(v4) => place_v4(v4),
+        IpAddr::V6(v6) => place_v6(v6),
+    }
+}
+
+fn place_v4(address: Ipv4Addr) -> Place {
+    if address.is_link_local() || METADATA_V4.contains(&address) {
+        return Place::Metadata;
+    }
+    let [a, b, c, _] = address.octets();
+    let reserved = address.is_unspecified()
+        || address.is_loopback()
+        || address.is_private()
+        || address.is_broadcast()
+        || address.is_documentation()
+        || address.is_multicast()
+        || a == 0
+        || a >= 240
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 192 && b == 88 && c == 99)
+        || (a == 198 && (18..20).contains(&b));
+    if reserved { Place::Private } else { Place::Public }
+}
+
+fn place_v6(address: Ipv6Addr) -> Place {
+    if let Some(v4) = embedded_v4(address) {
+        return place_v4(v4);
+    }
+    let segments = address.segments();
+    let [first, second, ..] = segments;
+    if (first & 0xffc0) == 0xfe80 || segments == METADATA_V6 {
+        return Place::Metadata;
+    }
+    let global = (first & 0xe000) == 0x2000;
+    // Protocol assignments, among them Teredo and benchmarking, and both ranges for documentation.
+    let reserved = (first == 0x2001 && second < 0x0200)
+        || (first == 0x2001 && second == 0x0db8)
+        || (first == 0x3fff && second < 0x1000);
+    if global && !reserved { Place::Public } else { Place::Private }
+}
+
+/// Mapped, translated, compatible, NAT64 and 6to4 forms all reach an IPv4 host.
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let pair = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low] => Some(pair(high, low)),
+        [0, 0, 0, 0, 0xffff, 0, high, low] => Some(pair(high, low)),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => Some(pair(high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(pair(high, low)),
+        [0x2002, high, low, ..] => Some(pair(high, low)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_inside_a_network_counts_as_public() {
+        for inside in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "198.18.0.1",
+            "192.0.0.8",
+            "240.0.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+            "64:ff9b:1::10.0.0.1",
+            "2001::1",
+            "2001:2::1",
+            "3fff::1",
+            "4000::1",
+            "192.88.99.1",
+        ] {
+            assert_ne!(place(inside.parse().expect("an address")), Place::Public, "{inside}");
+        }
+        for outside in ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8", "100.128.0.1", "2a00::1"] {
+            assert_eq!(place(outside.parse().expect("an address")), Place::Public, "{outside}");
+        }
+    }
+
+    #[test]
+    fn services_that_hand_out_credentials_are_told_from_the_operators_network() {
+        for metadata in [
+            "169.254.169.254",
+            "169.254.170.2",
+            "168.63.129.16",
+            "100.100.100.200",
+            "192.0.0.192",
+            "fd00:ec2::254",
+            "fe80::a9fe:a9fe",
+            "::ffff:169.254.169.254",
+            "64:ff9b::169.254.169.254",
+            "2002:a9fe:a9fe::1",
+        ] {
+            assert_eq!(place(metadata.parse().expect("an address")), Place::Metadata, "{metadata}");
+        }
+        for network in ["127.0.0.1", "10.0.0.1", "fd00::1", "::1"] {
+            assert_eq!(place(network.parse().expect("an address")), Place::Private, "{network}");
+        }
+    }
+}
