@@ -46,8 +46,8 @@ pub(crate) fn next(
     let method = if becomes_get { "GET" } else { method };
     let same_origin = origin(url).eq_ignore_ascii_case(origin(&to));
     let goes_along = |name: &str| {
-        let is = |one: &&str| name.eq_ignore_ascii_case(one);
-        (same_origin || SAFE.iter().any(|one| is(&one))) && !(has_body && is(&"content-type"))
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        (same_origin || SAFE.iter().any(|safe| is(safe))) && !(has_body && is("content-type"))
     };
     let headers = headers.iter().filter(|(name, _)| goes_along(name)).cloned().collect();
     Ok(Some(Hop { method: method.to_owned(), url: to, headers }))

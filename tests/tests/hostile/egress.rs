@@ -162,9 +162,9 @@ async fn a_redirect_is_checked_like_the_first_request_and_carries_no_secret_to_a
 async fn a_proxy_of_the_environment_is_ignored() {
     let proxy = Upstream::start(hello()).await;
     let scene = Scene::start_with(&[
-        ("HTTP_PROXY", &proxy.url),
-        ("http_proxy", &proxy.url),
-        ("ALL_PROXY", &proxy.url),
+        ("HTTP_PROXY", proxy.url.as_str()),
+        ("http_proxy", proxy.url.as_str()),
+        ("ALL_PROXY", proxy.url.as_str()),
         ("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true"),
     ])
     .await;

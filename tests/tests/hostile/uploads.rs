@@ -25,10 +25,11 @@ async fn an_import_outside_the_ring_is_refused_by_name() {
 async fn wasi_sockets_and_unknown_imports_are_refused_in_every_ring() {
     let scene = Scene::start().await;
     let sockets = "package wasi:sockets@0.2.0; interface tcp { connect: func(to: string) -> bool; }";
+    let tomorrow = sockets.replace("0.2.0", "9.0.0");
     let all = ["log", "metrics", "clock", "random", "kv", "payload", "objects", "http-client"];
     for (name, package, import) in [
         ("WASI sockets", sockets, "import wasi:sockets/tcp@0.2.0;"),
-        ("WASI sockets of tomorrow", &sockets.replace("0.2.0", "9.0.0"), "import wasi:sockets/tcp@9.0.0;"),
+        ("WASI sockets of tomorrow", tomorrow.as_str(), "import wasi:sockets/tcp@9.0.0;"),
         (
             "import that nobody has",
             "package noetl:kernel@0.1.0; interface root { shell: func(); }",
@@ -84,7 +85,8 @@ async fn a_forged_manifest_gains_nothing() {
     // Two manifests: readers could disagree on which one counts.
     let mut two = forged(&format!("path = \"mallory/x\"\n{usual}"));
     let section = [b"\x0enoetl:manifest".as_slice(), b"path = \"alice/echo\"\n"].concat();
-    two.extend([&[0, u8::try_from(section.len()).expect("short")], section.as_slice()].concat());
+    two.extend([0, u8::try_from(section.len()).expect("short")]);
+    two.extend(section);
     scene
         .attack("two manifests", || async { ended(scene.mallory.push(two.clone(), "").await, 422, "not_a_component") })
         .await;
