@@ -51,7 +51,14 @@ pub enum PushError {
         reaching(.hosts),
         .added.iter().map(|capability| capability.name()).collect::<Vec<_>>().join(",")
     )]
-    NeedsGrant { path: PluginPath, version: Version, running: Version, added: CapabilitySet, hosts: Vec<HostPattern> },
+    NeedsGrant {
+        path: PluginPath,
+        version: Version,
+        /// Boxed, because an error is the other side of every result here and should be small.
+        running: Box<Version>,
+        added: CapabilitySet,
+        hosts: Vec<HostPattern>,
+    },
     #[error("{0}")]
     Compile(PrepareError),
     #[error(transparent)]

@@ -134,7 +134,7 @@ impl Kernel {
         }
         let (path, version) = (manifest.path.clone(), manifest.version.clone());
         let hosts = if missing.contains(Capability::HttpClient) { added_hosts } else { Vec::new() };
-        Err(PushError::NeedsGrant { path, version, running: running.version.clone(), added: missing, hosts })
+        Err(PushError::NeedsGrant { path, version, running: Box::new(running.version.clone()), added: missing, hosts })
     }
 
     /// What the channel serves; where the channel is new, what `stable` serves.
