@@ -9,6 +9,7 @@ mod config;
 mod executions;
 mod failure;
 mod given;
+mod key;
 mod log;
 mod output;
 mod playbook;
@@ -66,6 +67,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Serve(serve) => serve.run(context),
         Command::Plugin(command) => plugin::run(command, context),
         Command::Token(command) => on_runtime(token::run(command, context)),
+        Command::Key(command) => key::run(command, context),
         Command::Config(command) => config::run(command, context),
         Command::Log(command) => log::run(&command, context),
         Command::Completions { shell } => {

@@ -1,5 +1,6 @@
 //! The catalog: which bytes are which version of which plugin, which version serves whom, and who may say
-//! so; and, beside it, the catalog of playbooks.
+//! so; and, beside it, the catalog of playbooks. Who vouches for the bytes is in [`signatures`], how they travel
+//! between registries and servers in [`oci`].
 //!
 //! Everything is an event of the log; what is kept in memory is folded from it and can be dropped.
 //!
@@ -11,7 +12,9 @@
 pub mod catalog;
 mod ledger;
 mod names;
+pub mod oci;
 pub mod playbooks;
+pub mod signatures;
 pub mod tokens;
 
 pub use catalog::{

@@ -3,8 +3,10 @@
 //! A [`Need`] can be checked in well under a second and installed if it is missing. Checking is the whole work when nothing
 //! is missing, so no record of earlier runs is kept that could go stale.
 
-use anyhow::{Context, Result};
-use noetl_guest_build::{Toolchain, install};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow};
+use noetl_guest_build::{Toolchain, install, install_packages};
 
 use crate::say::{Step, done};
 
@@ -25,14 +27,38 @@ const NEEDS: [Need; 1] = [Need {
     install: |progress| Ok(install(progress)?.to_string()),
 }];
 
+/// What only suites need, so that a machine without it can build and run all the same.
+const TEST_NEEDS: [Need; 1] = [Need {
+    name: "OCI registry and another client",
+    check: || {
+        let found = [on_path("docker-registry")?, on_path("skopeo")?];
+        Some(found.map(|file| file.display().to_string()).join("\n"))
+    },
+    install: |progress| {
+        install_packages(&["docker-registry", "skopeo"], progress).map_err(|error| anyhow!(error))?;
+        Ok("docker-registry and skopeo".to_owned())
+    },
+}];
+
 /// Checks every need and tells what is there.
 pub fn run() -> Result<()> {
-    satisfy(&NEEDS, true)
+    satisfy(&NEEDS, true)?;
+    satisfy(&TEST_NEEDS, true)
 }
 
-/// Checks every need and says nothing if all is there.
+/// Checks what a build needs and says nothing if all is there.
 pub fn quietly() -> Result<()> {
     satisfy(&NEEDS, false)
+}
+
+/// The same for what suites need.
+pub fn for_tests() -> Result<()> {
+    satisfy(&TEST_NEEDS, false)
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 fn satisfy(needs: &[Need], tell: bool) -> Result<()> {

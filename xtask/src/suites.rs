@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::project::{Project, as_typed};
-use crate::{build, check, say};
+use crate::{build, check, say, setup};
 
 struct Suite {
     name: &'static str,
@@ -32,6 +32,9 @@ macro_rules! end_to_end {
         }
     };
 }
+
+/// The suite that talks to programs which are not part of the project.
+const SUPPLY: &str = "supply";
 
 const SUITES: &[Suite] = &[
     Suite {
@@ -75,6 +78,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("swap", "versions changed under load"),
     end_to_end!("crash", "the server killed during pushes"),
     end_to_end!("access", "tokens, tenants, and what one may do to another"),
+    end_to_end!("supply", "registries, signatures and bundles"),
     end_to_end!("faults", "guests that go wrong, and what is done about them"),
     end_to_end!("bulk", "large data in bounded memory"),
     end_to_end!("hostile", "attacks by guests, uploads and tenants, and what they do to a bystander"),
@@ -94,6 +98,9 @@ pub fn names() -> Vec<&'static str> {
 /// Runs one suite, or the checks and all suites; true if nothing failed.
 pub fn run(project: &Project, only: Option<&str>, long: bool) -> Result<bool> {
     build::everything(project, false)?;
+    if only.is_none_or(|name| name == SUPPLY) {
+        setup::for_tests()?;
+    }
     let mut total = Count::default();
     if only.is_none() {
         say::heading("check");

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use toml::de::DeValue;
 
 use noetl_contract::Capability;
+use noetl_registry::signatures::Requirement;
 
 /// What an option accepts.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,8 @@ pub enum Kind {
     Variables,
     /// Pools and their sizes: `name=number`.
     Pools,
+    /// Namespaces and who must have signed what lies there: `namespace=key|key`.
+    Signers,
     /// Text that is never shown; empty means that there is none.
     Secret,
 }
@@ -151,6 +154,8 @@ pub const TABLE: &[Row] = rows! {
         "Classes of failure that count. A failure the plugin answers itself never counts.";
     "policy.deny_capabilities": Kind::Capabilities, "", "0.1.0",
         "Capabilities no plugin gets on this server, whatever its manifest and ring say.";
+    "policy.signers": Kind::Signers, "", "0.1.0",
+        "Whose signatures plugins need, by namespace: `system/=ed25519:...|ed25519:...` takes what one of the keys has signed. A namespace ends in `/`, or is one path, or `*` for all. All entries that match a path have to be met. Signatures are verified at the push and whenever a version is made ready, so after a restart with other keys an unsigned version is not served. What is compiled into the binary needs none.";
     "policy.http_private_addresses": Kind::Flag, "false", "0.1.0",
         "Whether plugins may reach loopback and private addresses. Link-local addresses and services that hand out a machine's credentials stay out of reach.";
     "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
@@ -207,7 +212,7 @@ impl Kind {
                 self.check(Value::Number(number))
             }
             Kind::Secret => self.check(Value::Secret(text.to_owned())),
-            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools => {
+            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools | Kind::Signers => {
                 let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
                 self.check(Value::List(words.map(str::to_owned).collect()))
             }
@@ -233,7 +238,7 @@ impl Kind {
                 let text = value.as_str().ok_or_else(|| wanted("a string"))?;
                 self.check(Value::Secret(text.to_owned()))
             }
-            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools => {
+            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools | Kind::Signers => {
                 let items = value.as_array().ok_or_else(|| wanted("a list of strings"))?;
                 let words = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
                 self.check(Value::List(words.collect::<Option<_>>().ok_or("every item must be a string")?))
@@ -259,6 +264,7 @@ impl Kind {
             }
             (Kind::Variables, Value::List(list)) => list.iter().try_for_each(|name| variable(name))?,
             (Kind::Pools, Value::List(list)) => pools(list).map(drop)?,
+            (Kind::Signers, Value::List(list)) => signers(list).map(drop)?,
             (Kind::Secret, Value::Secret(secret)) if (1..SHORTEST_SECRET).contains(&secret.len()) => {
                 return Err(format!("is too short to be a secret: use at least {SHORTEST_SECRET} bytes"));
             }
@@ -279,6 +285,7 @@ impl Kind {
             Kind::Capabilities => format!("list of {}", quoted(&Capability::ALL.map(Capability::name))),
             Kind::Variables => "list of names of environment variables".to_owned(),
             Kind::Pools => "list of `name=number`, each number from 1 to 100000".to_owned(),
+            Kind::Signers => "list of `namespace=key`, with `|` between keys of which one is enough".to_owned(),
             Kind::Secret => format!("text of at least {SHORTEST_SECRET} bytes, or empty; never shown"),
         }
     }
@@ -313,6 +320,11 @@ pub fn pools(list: &[String]) -> Result<Vec<(String, usize)>, String> {
         Some(missing) => Err(format!("the pool `{missing}` is missing: add for example `{missing}=16`")),
         None => Ok(pools),
     }
+}
+
+/// Who must have signed what, as it is written.
+pub fn signers(list: &[String]) -> Result<Vec<Requirement>, String> {
+    list.iter().map(|entry| entry.parse()).collect()
 }
 
 fn known_word(word: &str, words: &[&str]) -> Result<(), String> {

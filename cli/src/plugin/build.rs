@@ -1,4 +1,5 @@
-//! `noetl plugin build`: a project becomes one component file, with its manifest inside.
+//! `noetl plugin build`: a project becomes one component file, with its manifest inside. Beside it goes what is known
+//! about how it was made, for `push` and `sign` to take along.
 
 use std::path::{Path, PathBuf};
 
@@ -48,8 +49,9 @@ pub fn build(folder: &Path, manifest: Option<&Path>, output: &Output) -> Outcome
     };
     output.detail(format_args!("building {}", folder.display()));
     let built = noetl_guest_build::build(&request).map_err(failed)?;
-    let component = Component::parse(project.path.to_string(), built.component)?;
+    let mut component = Component::parse(project.path.to_string(), built.component)?;
     component.check()?;
+    component.attestations = vec![super::attestations::of_build(&component, folder, built.toolchain)];
     Ok(component)
 }
 
@@ -70,7 +72,8 @@ fn write(file: &Path, component: &Component) -> Outcome {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(failure::io("make", folder))?;
     }
-    super::fetch::write_whole(file, &component.bytes)
+    super::fetch::write_whole(file, &component.bytes)?;
+    super::attestations::write_beside(file, &component.attestations)
 }
 
 fn describe(component: &Component, file: &Path, paint: Paint) -> String {

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, inspect};
+use noetl_registry::signatures::Envelope;
 
 use crate::failure::{self, Exit, Failure, Outcome};
 
@@ -21,12 +22,17 @@ pub struct Component {
     pub exports: Vec<String>,
     /// Where it differs from the contract this command knows; empty when it fits.
     pub skew: Vec<String>,
+    /// What is known about where it comes from, and who has signed it.
+    pub attestations: Vec<Envelope>,
 }
 
 impl Component {
+    /// A file, with the attestations that lie beside it.
     pub fn read(file: &Path) -> Outcome<Self> {
         let bytes = std::fs::read(file).map_err(failure::io("read the component", file))?;
-        Self::parse(file.display().to_string(), bytes)
+        let mut component = Self::parse(file.display().to_string(), bytes)?;
+        component.attestations = super::attestations::read_beside(file, &component.digest())?;
+        Ok(component)
     }
 
     pub fn parse(name: String, bytes: Vec<u8>) -> Outcome<Self> {
@@ -38,7 +44,8 @@ impl Component {
         })?;
         let manifest = parse_manifest(&name, &manifest_text)?;
         let imports = inspection.imports.into_iter().map(|import| import.name).collect();
-        Ok(Self { name, bytes, manifest, imports, exports: inspection.exports, skew: inspection.skew })
+        let (exports, skew) = (inspection.exports, inspection.skew);
+        Ok(Self { name, bytes, manifest, imports, exports, skew, attestations: Vec::new() })
     }
 
     pub fn digest(&self) -> Digest {

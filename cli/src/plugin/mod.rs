@@ -1,5 +1,6 @@
 //! `noetl plugin`: everything an author and an operator do with plugins. One file a verb.
 
+mod attestations;
 mod bind;
 mod build;
 mod call;
@@ -8,16 +9,22 @@ mod channel;
 mod component;
 mod delete;
 mod diff;
+mod export;
 mod fetch;
 mod harness;
+mod import;
 mod list;
 mod logs;
 mod new;
+mod oci;
 mod pin;
+mod pull;
 mod push;
 mod release;
 mod rollback;
+mod sbom;
 mod show;
+mod sign;
 mod watch;
 
 use clap::Subcommand;
@@ -27,6 +34,7 @@ use noetl_contract::manifest::docs;
 use crate::args::Context;
 use crate::failure::Outcome;
 use crate::on_runtime;
+pub use fetch::write_whole;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -34,7 +42,7 @@ pub enum Command {
     New(new::New),
     /// Build a project into one component file.
     Build(build::Build),
-    /// Push a project or a component; shows what it may do that the running version may not.
+    /// Push a project, a component or an artefact of a registry to the server; or a component to a registry.
     Push(push::Push),
     /// List plugins.
     List(list::List),
@@ -60,6 +68,16 @@ pub enum Command {
     Watch(watch::Watch),
     /// Download a component.
     Fetch(fetch::Fetch),
+    /// Download a component from a registry.
+    Pull(pull::Pull),
+    /// Put versions, channels and signatures into one file, for a server that reaches no registry.
+    Export(export::Export),
+    /// Take versions, channels and signatures from such a file.
+    Import(import::Import),
+    /// Sign a component file, or a version that is on the server.
+    Sign(sign::Sign),
+    /// Print what a component is made of, as CycloneDX.
+    Sbom(sbom::Sbom),
     /// Delete a version that nothing uses.
     Delete(delete::Delete),
     /// Print the JSON schema of plugin.toml, for editors.
@@ -97,6 +115,11 @@ pub fn run(command: Command, context: &Context) -> Outcome {
         Command::Diff(diff) => on_runtime(diff.run(context)),
         Command::Watch(watch) => on_runtime(watch.run(context)),
         Command::Fetch(fetch) => on_runtime(fetch.run(context)),
+        Command::Pull(pull) => on_runtime(pull.run(context)),
+        Command::Export(export) => on_runtime(export.run(context)),
+        Command::Import(import) => on_runtime(import.run(context)),
+        Command::Sign(sign) => on_runtime(sign.run(context)),
+        Command::Sbom(sbom) => on_runtime(sbom.run(context)),
         Command::Delete(delete) => on_runtime(delete.run(context)),
     }
 }

@@ -1,37 +1,49 @@
-//! `noetl plugin push`: a project or a component becomes a version in the catalog.
+//! `noetl plugin push`: a project, a component or an artefact of a registry becomes a version in the catalog. With a
+//! second word, `oci://...`, it goes to that registry instead.
 //!
 //! What the new version may do that the running one may not is shown before anything is sent. The server decides
 //! whether that needs a grant: asking here as well would only let the two drift apart. When it says so, a person at
 //! a terminal is asked; anything else gets exit code 5 and the exact command to run.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use noetl_contract::CapabilitySet;
 use noetl_contract::manifest::{HostPattern, HttpPolicy};
+use noetl_registry::oci::OciReference;
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::changes::Changes;
 use super::component::Component;
+use super::oci::{self, OciOptions};
 use crate::args::Context;
 use crate::client::Client;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::key::store::KeyStore;
 use crate::output::{Output, Paint, cell, short_digest, size};
 
 const CHUNK: usize = 64 << 10;
 
 #[derive(Debug, Args)]
 pub struct Push {
-    /// A project's folder, which is built first, or a component file.
-    #[arg(value_name = "DIR|FILE")]
-    what: PathBuf,
+    /// A project's folder, which is built first, a component file, or an artefact in a registry.
+    #[arg(value_name = "DIR|FILE|oci://...")]
+    what: String,
+    /// A registry to push to instead of the server: oci://REGISTRY/REPOSITORY[:TAG]. What is pushed can then be
+    /// PATH@VERSION on the server too.
+    #[arg(value_name = "oci://...")]
+    to: Option<String>,
     #[command(flatten)]
     options: PushOptions,
+    #[command(flatten)]
+    registry: OciOptions,
 }
 
 /// What a push can say besides the bytes.
@@ -46,6 +58,12 @@ pub struct PushOptions {
     /// Trust it less than its path allows.
     #[arg(long, value_parser = ["pure", "user", "tenant", "system"])]
     pub ring: Option<String>,
+    /// Sign it with one of your keys, or with the file of a key.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub sign: Option<String>,
+    /// Check everything and keep nothing.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Why, for the history.
     #[arg(long)]
     pub reason: Option<String>,
@@ -54,7 +72,11 @@ pub struct PushOptions {
 impl Push {
     pub async fn run(self, context: &Context) -> Outcome {
         let output = context.output;
-        let component = load(&self.what, &output)?;
+        let to = self.to.as_deref().map(oci::reference).transpose()?;
+        let component = self.load(to.is_some(), context).await?;
+        if let Some(to) = to {
+            return publish(&component, to, &self.registry, &output).await;
+        }
         let client = context.client()?;
         let before = running(&client, &component, self.options.channel.as_deref()).await?;
         announce(&component, before, &output);
@@ -63,7 +85,7 @@ impl Push {
             Err(refusal) if refusal.code() == "needs_grant" => {
                 let wanted = wanted_grants(&refusal);
                 if !output.is_interactive() || !agrees(&refusal, &wanted, output.stderr_paint()) {
-                    return Err(with_command(refusal, &self.what, &options, &wanted));
+                    return Err(with_command(refusal, Path::new(&self.what), &options, &wanted));
                 }
                 options.grant = Some(merged(options.grant.as_deref(), &wanted));
                 send(&client, &component, &options, &output).await?
@@ -73,10 +95,50 @@ impl Push {
         output.result(&answer, |paint| summary(&answer, paint));
         Ok(())
     }
+
+    async fn load(&self, for_registry: bool, context: &Context) -> Outcome<Component> {
+        let local = Path::new(&self.what);
+        let mut component = if OciReference::is_meant(&self.what) {
+            oci::pull(&oci::reference(&self.what)?, &self.registry).await?.0
+        } else if local.is_dir() {
+            super::build::build(local, None, &context.output)?
+        } else if for_registry && !local.exists() && self.what.contains('@') {
+            let (path, version) = super::sign::on_server(&self.what)?;
+            super::sign::from_server(&context.client()?, &path, &version).await?
+        } else {
+            Component::read(local)?
+        };
+        sign(&mut component, &self.options)?;
+        Ok(component)
+    }
 }
 
-fn load(what: &Path, output: &Output) -> Outcome<Component> {
-    if what.is_dir() { super::build::build(what, None, output) } else { Component::read(what) }
+/// Signs if that is asked for.
+pub fn sign(component: &mut Component, options: &PushOptions) -> Outcome {
+    match &options.sign {
+        Some(name) => super::attestations::sign(component, &KeyStore::of_user()?.open(name)?),
+        None => Ok(()),
+    }
+}
+
+async fn publish(component: &Component, to: OciReference, registry: &OciOptions, output: &Output) -> Outcome {
+    let (to, published) = oci::publish(component, to, registry).await?;
+    let manifest = &component.manifest;
+    let value = json!({
+        "path": manifest.path, "version": manifest.version, "reference": to.to_string(),
+        "digest": published.component, "manifest_digest": published.manifest,
+        "attestations": component.attestations.len(),
+    });
+    output.result(&value, |paint| {
+        let (path, version) = (&manifest.path, &manifest.version);
+        format!(
+            "{path} {version} {} {to}\n  digest {}, artefact {}",
+            paint.good("is at"),
+            published.component,
+            published.manifest
+        )
+    });
+    Ok(())
 }
 
 /// What the version that serves now may use.
@@ -137,16 +199,20 @@ pub async fn send(client: &Client, component: &Component, options: &PushOptions,
         Ok::<_, std::io::Error>(chunk)
     });
     let query = [
+        ("dry_run", options.dry_run.then_some("true")),
         ("channel", options.channel.as_deref()),
         ("ring", options.ring.as_deref()),
         ("grant", options.grant.as_deref()),
         ("reason", options.reason.as_deref()),
     ];
-    let request = client
+    let mut request = client
         .request(Method::POST, "/api/plugins", &query)
         .header(CONTENT_TYPE, "application/wasm")
         .header(CONTENT_LENGTH, total)
         .body(reqwest::Body::wrap_stream(futures::stream::iter(chunks)));
+    for envelope in &component.attestations {
+        request = request.header("noetl-attestation", STANDARD.encode(envelope.to_json()));
+    }
     let answer = client.send(request).await;
     bar.finish_and_clear();
     client.json(answer?).await
@@ -176,8 +242,13 @@ fn agrees(refusal: &Failure, wanted: &[String], paint: Paint) -> bool {
 fn with_command(refusal: Failure, what: &Path, options: &PushOptions, wanted: &[String]) -> Failure {
     let mut command = format!("noetl plugin push {}", quoted(&what.display().to_string()));
     let grant = merged(options.grant.as_deref(), wanted);
-    let all =
-        [("channel", &options.channel), ("ring", &options.ring), ("grant", &Some(grant)), ("reason", &options.reason)];
+    let all = [
+        ("channel", &options.channel),
+        ("ring", &options.ring),
+        ("grant", &Some(grant)),
+        ("sign", &options.sign),
+        ("reason", &options.reason),
+    ];
     for (name, value) in all {
         if let Some(value) = value {
             command.push_str(&format!(" --{name} {}", quoted(value)));
@@ -206,12 +277,16 @@ fn quoted(text: &str) -> String {
     }
 }
 
-fn grant_list(text: &str) -> Result<String, String> {
+pub fn grant_list(text: &str) -> Result<String, String> {
     if text == "all" { Ok(text.to_owned()) } else { super::call::capability_list(text) }
 }
 
 fn summary(answer: &Value, paint: Paint) -> String {
-    let created = if answer["created"] == Value::Bool(false) { "was there already" } else { "is live" };
+    let created = match (&answer["dry_run"], &answer["created"]) {
+        (Value::Bool(true), _) => "would be taken",
+        (_, Value::Bool(false)) => "was there already",
+        _ => "is live",
+    };
     let mut text = format!(
         "{} {} {} on {} (ring {}, {}, {})",
         cell(&answer["path"]),
@@ -222,6 +297,9 @@ fn summary(answer: &Value, paint: Paint) -> String {
         answer["size"].as_u64().map_or_else(|| cell(&answer["size"]), size),
         short_digest(&cell(&answer["digest"]))
     );
+    if answer["signers"].as_array().is_some_and(|signers| !signers.is_empty()) {
+        text.push_str(&format!("\n  signed by {}", cell(&answer["signers"])));
+    }
     let previous = answer["previous"].as_str().filter(|previous| Some(*previous) != answer["version"].as_str());
     if let Some(previous) = previous {
         text.push_str(&format!("\n  before: {previous}; back with `noetl plugin rollback {}`", cell(&answer["path"])));
@@ -240,6 +318,8 @@ mod tests {
             channel: Some("canary".into()),
             grant: Some("kv".into()),
             ring: None,
+            sign: None,
+            dry_run: false,
             reason: Some("it's new".into()),
         }
     }

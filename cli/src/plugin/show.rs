@@ -67,6 +67,10 @@ fn text(shown: &Value, paint: Paint) -> String {
         ["version", "channels", "ring", "capabilities", "size", "digest", "pushed", "by", "reason"],
         rows.iter().rev().map(version_cells),
     ));
+    let origins: Vec<[String; 5]> = rows.iter().rev().filter_map(origin_cells).collect();
+    if !origins.is_empty() {
+        parts.push(table(["version", "signed by", "built by", "from", "with"], origins));
+    }
     let pairs = |value: &Value| -> Vec<[String; 2]> {
         value.as_object().into_iter().flatten().map(|(name, value)| [name.clone(), cell(value)]).collect()
     };
@@ -76,6 +80,7 @@ fn text(shown: &Value, paint: Paint) -> String {
         (["bound tenant", "served by"], pairs(&shown["bindings"])),
         (["serves tenant", "in place of"], pairs(&shown["serves"])),
         (["limit", "per call"], pairs(&limits(shown, &rows))),
+        (["not served", "because"], pairs(&shown["unsigned"])),
     ] {
         if !rows.is_empty() {
             parts.push(table(header, rows));
@@ -115,6 +120,32 @@ fn version_cells(row: &Value) -> [String; 9] {
     ]
 }
 
+/// Who has signed a version and how it was made, where anything is known.
+fn origin_cells(row: &Value) -> Option<[String; 5]> {
+    let version = entry(row);
+    let (signers, made) = (&version["signers"], &version["provenance"]);
+    let is_signed = signers.as_array().is_some_and(|signers| !signers.is_empty());
+    if !is_signed && made.is_null() {
+        return None;
+    }
+    let source = &made["source"];
+    let from = match source["commit"].as_str() {
+        None => "-".to_owned(),
+        Some(commit) => {
+            let short: String = commit.chars().take(12).collect();
+            let dirty = if source["dirty"] == Value::Bool(true) { " and changes" } else { "" };
+            let repository = source["repository"].as_str().map_or_else(String::new, |place| format!(" of {place}"));
+            format!("{short}{dirty}{repository}")
+        }
+    };
+    let signed = if is_signed { cell(signers) } else { "nobody".to_owned() };
+    let with = match (made["toolchain"].as_str(), made["tool"].as_str()) {
+        (Some(toolchain), Some(tool)) => format!("{toolchain}; {tool}"),
+        _ => "-".to_owned(),
+    };
+    Some([cell(&version["version"]), signed, cell(&made["builder"]), from, with])
+}
+
 /// The limits of what `stable` serves, else of the newest version.
 fn limits(shown: &Value, rows: &[Value]) -> Value {
     let served = &shown["channels"]["stable"];
@@ -144,6 +175,22 @@ mod tests {
         assert_eq!(capabilities_on(&shown(), "dev").expect("serves").to_string(), "log, kv");
         assert_eq!(capabilities_on(&shown(), "canary"), None);
         assert_eq!(versions(&shown()).len(), 2);
+    }
+
+    #[test]
+    fn signers_and_origin_are_shown_where_they_are_known() {
+        assert!(!text(&shown(), Paint::plain()).contains("SIGNED BY"));
+        let mut shown = shown();
+        shown["versions"][0]["entry"]["signers"] = json!(["ed25519:aa"]);
+        shown["versions"][1]["entry"]["provenance"] = json!({
+            "builder": "ada@laptop", "tool": "noetl 0.1.0", "toolchain": "rustc 1.95.0",
+            "source": { "repository": "https://example.com/x.git", "commit": "0123456789abcdef", "dirty": true },
+        });
+        shown["unsigned"] = json!({ "1.1.0": "it is not signed" });
+        let text = text(&shown, Paint::plain());
+        for wanted in ["ed25519:aa", "nobody", "ada@laptop", "0123456789ab and changes", "rustc 1.95.0", "NOT SERVED"] {
+            assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+        }
     }
 
     #[test]

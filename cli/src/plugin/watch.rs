@@ -16,7 +16,7 @@ use noetl_contract::{PluginPath, Version};
 use serde_json::{Value, json};
 
 use super::component::project_manifest;
-use super::push::{PushOptions, send};
+use super::push::{PushOptions, send, sign};
 use crate::args::Context;
 use crate::client::Client;
 use crate::failure::{self, Exit, Failure, Outcome};
@@ -73,7 +73,8 @@ async fn round(folder: &Path, options: &PushOptions, client: &Client, context: &
     let mut file = tempfile::NamedTempFile::new().map_err(failure::io("make", Path::new("a temporary file")))?;
     std::io::Write::write_all(&mut file, with_version(&text, &version)?.as_bytes())
         .map_err(failure::io("write", file.path()))?;
-    let component = super::build::build(folder, Some(file.path()), &context.output)?;
+    let mut component = super::build::build(folder, Some(file.path()), &context.output)?;
+    sign(&mut component, options)?;
     send(client, &component, options, &context.output).await
 }
 

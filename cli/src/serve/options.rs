@@ -8,9 +8,10 @@ use noetl_dispatch::compile::CompileOptions;
 use noetl_dispatch::engine::EngineOptions;
 use noetl_dispatch::{FaultClass, Options, RollbackOptions};
 use noetl_http::HttpOptions;
+use noetl_registry::signatures::SignerPolicy;
 
 use crate::config::load::Settings;
-use crate::config::table::pools;
+use crate::config::table::{pools, signers};
 
 /// The kernel with the defaults of this machine; the compiler process is this very program.
 pub fn base() -> Options {
@@ -48,6 +49,9 @@ pub fn kernel(settings: &Settings) -> Options {
             ..base.compile
         },
         denied: denied(settings),
+        signers: SignerPolicy::new(
+            signers(settings.list("policy.signers")).expect("the table has checked the signers"),
+        ),
         http_private_addresses: settings.flag("policy.http_private_addresses"),
         max_payload: mib("host.max_payload_mb"),
         rollback: rollback(settings),

@@ -12,7 +12,7 @@ use noetl_registry::{Actor, Entry, Resolved, Selector, Source};
 use noetl_store::index::{KvCommit, KvCommitError, Namespace};
 
 use crate::Kernel;
-use crate::error::CallError;
+use crate::error::{CallError, ReadyError};
 use crate::health::{Admission, Subject, Trial};
 
 /// What is asked for.
@@ -70,7 +70,11 @@ impl Kernel {
             Some(module) => module,
             None => match self.prepare(&resolved).await {
                 Ok(module) => module,
-                Err(error) => return Err(self.faulted(&call.tenant, &entry, error.into_fault()).await),
+                // Nothing ran, and nothing the plugin could do better.
+                Err(ReadyError::Unsigned(unsigned)) => return Err(CallError::Unsigned(unsigned)),
+                Err(ReadyError::Host(error)) => {
+                    return Err(self.faulted(&call.tenant, &entry, error.into_fault()).await);
+                }
             },
         };
         let identity = Arc::new(self.identity(&call, &entry));

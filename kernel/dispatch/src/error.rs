@@ -6,6 +6,7 @@ use std::time::Duration;
 use noetl_contract::manifest::{HostPattern, ManifestErrors};
 use noetl_contract::{CapabilitySet, PluginPath, Version};
 use noetl_host::{Denied, Fault, FaultClass, PrepareError};
+use noetl_registry::signatures::{AttestationError, Unsigned};
 use noetl_registry::{CatalogError, ResolveError};
 
 /// The kernel could not start.
@@ -59,6 +60,10 @@ pub enum PushError {
         added: CapabilitySet,
         hosts: Vec<HostPattern>,
     },
+    #[error(transparent)]
+    Attestation(#[from] AttestationError),
+    #[error(transparent)]
+    Unsigned(#[from] Unsigned),
     #[error("{0}")]
     Compile(PrepareError),
     #[error(transparent)]
@@ -99,6 +104,8 @@ impl PushError {
             PushError::Inspect(PrepareError::Rejected(_)) => "not_a_component",
             PushError::Inspect(PrepareError::TimedOut { .. } | PrepareError::Crashed { .. }) => "compile_failed",
             PushError::Inspect(_) => "store_unavailable",
+            PushError::Attestation(_) => "invalid_attestation",
+            PushError::Unsigned(_) => "signature_required",
             PushError::Compile(PrepareError::Denied(_)) => "capability_denied",
             PushError::Compile(PrepareError::Skew(_)) => "contract_skew",
             PushError::Compile(PrepareError::Rejected(_)) => "not_a_component",
@@ -113,7 +120,7 @@ impl PushError {
         match self {
             PushError::Catalog(error) => catalog_status(error),
             _ => match self.code() {
-                "reserved_path" | "forbidden_tenant" | "ring_too_high" => 403,
+                "reserved_path" | "forbidden_tenant" | "ring_too_high" | "signature_required" => 403,
                 "needs_grant" => 409,
                 "store_unavailable" => 503,
                 "invalid_parameter" => 400,
@@ -129,7 +136,7 @@ pub fn catalog_status(error: &CatalogError) -> u16 {
         "plugin_not_found" | "version_not_found" => 404,
         "forbidden" | "foreign_tenant" => 403,
         "store_unavailable" => 503,
-        "not_overridable" | "other_world" | "ring_too_high" | "bound_to_itself" => 422,
+        "not_overridable" | "other_world" | "ring_too_high" | "bound_to_itself" | "invalid_attestation" => 422,
         _ => 409,
     }
 }
@@ -139,6 +146,9 @@ pub fn catalog_status(error: &CatalogError) -> u16 {
 pub enum CallError {
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+    /// The operator wants a signature that the version does not have.
+    #[error(transparent)]
+    Unsigned(Unsigned),
     #[error("{path} {version}: {fault}")]
     Fault { path: PluginPath, version: Version, fault: Fault },
     #[error(
@@ -165,6 +175,7 @@ impl CallError {
     pub fn code(&self) -> &'static str {
         match self {
             CallError::Resolve(error) => error.code(),
+            CallError::Unsigned(_) => "signature_required",
             CallError::Quarantined { .. } => "quarantined",
             CallError::Conflict { .. } => "conflict",
             CallError::NotStored { .. } => "store_unavailable",
@@ -184,7 +195,7 @@ impl CallError {
     pub fn status(&self) -> u16 {
         match self.code() {
             "plugin_not_found" | "version_not_found" | "channel_not_found" => 404,
-            "foreign_tenant" | "capability_denied" => 403,
+            "foreign_tenant" | "capability_denied" | "signature_required" => 403,
             "quarantined" | "fetch" | "store_unavailable" => 503,
             "conflict" | "pin_broken" | "binding_broken" => 409,
             "timeout" => 504,
@@ -208,6 +219,17 @@ pub enum SwitchError {
     /// The version is in the catalog but cannot run here now; nothing was switched.
     #[error("{path} {version} cannot run: {reason}; nothing was switched")]
     NotReady { path: PluginPath, version: Version, reason: String },
+    #[error(transparent)]
+    Unsigned(Unsigned),
+}
+
+/// Why a version could not be made ready for a call.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadyError {
+    #[error(transparent)]
+    Unsigned(#[from] Unsigned),
+    #[error(transparent)]
+    Host(#[from] PrepareError),
 }
 
 impl SwitchError {
@@ -215,6 +237,7 @@ impl SwitchError {
         match self {
             SwitchError::Catalog(error) => error.code(),
             SwitchError::NotReady { .. } => "not_ready",
+            SwitchError::Unsigned(_) => "signature_required",
         }
     }
 
@@ -222,6 +245,7 @@ impl SwitchError {
         match self {
             SwitchError::Catalog(error) => catalog_status(error),
             SwitchError::NotReady { .. } => 503,
+            SwitchError::Unsigned(_) => 403,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! 2. A call runs to its end on the version it was given; the next call takes the new one.
 //! 3. A call's staged writes are committed in one record after it succeeded, or not at all ([`calls`]).
 //! 4. A version that keeps faulting is taken back or set aside, visibly ([`health`](self)).
+//! 5. No module becomes ready of bytes that lack a signature the operator wants (`signed`).
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,6 +21,7 @@ use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
 use noetl_host::egress::Addresses;
 use noetl_host::{Host, HostOptions};
+use noetl_registry::signatures::SignerPolicy;
 use noetl_registry::tokens::Tokens;
 use noetl_registry::{Catalog, Embedded};
 use noetl_store::folder::DataFolder;
@@ -38,6 +40,7 @@ mod error;
 mod health;
 mod logbook;
 pub mod push;
+mod signed;
 pub mod switch;
 
 pub use calls::{Call, CallInput, CallOutput, Reply};
@@ -67,6 +70,8 @@ pub struct Options {
     pub max_instances: u32,
     pub compile: CompileOptions,
     pub denied: CapabilitySet,
+    /// Whose signatures which paths want.
+    pub signers: SignerPolicy,
     pub http_private_addresses: bool,
     pub max_payload: u64,
     pub rollback: RollbackOptions,
@@ -103,6 +108,7 @@ impl Options {
                 jobs: 1,
             },
             denied: CapabilitySet::EMPTY,
+            signers: SignerPolicy::default(),
             http_private_addresses: false,
             max_payload: 4 << 30,
             rollback: RollbackOptions::default(),
@@ -132,6 +138,7 @@ pub struct Kernel {
     held: switch::Held,
     logbook: Arc<LogBook>,
     rollback: RollbackOptions,
+    signers: SignerPolicy,
     registry: Mutex<Registry>,
     rollbacks: Counter,
     warm: AtomicBool,
@@ -179,6 +186,7 @@ impl Kernel {
             held: switch::Held::default(),
             logbook,
             rollback: options.rollback,
+            signers: options.signers,
             registry: Mutex::new(registry),
             rollbacks,
             warm: AtomicBool::new(false),

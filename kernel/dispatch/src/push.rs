@@ -1,7 +1,7 @@
 //! A push: from an upload to a version that serves.
 //!
 //! Everything that can be refused is refused before anything is kept: form, manifest, ownership, ring,
-//! imports, contract, the grant, and the compiler's word. Until then the bytes are a stranger's: they are looked
+//! signatures, imports, contract, the grant, and the compiler's word. Until then the bytes are a stranger's: they are looked
 //! at in a process of their own, and the server itself reads nothing but the manifest's text. Only then are the
 //! bytes made durable and the catalog told, in that order, so that a version that can be seen can be run. Until
 //! the catalog's event the old version serves; from it on, the new one, whose module is ready.
@@ -13,6 +13,7 @@ use noetl_contract::inspect::Inspection;
 use noetl_contract::manifest::HostPattern;
 use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, PluginPath, Ring, Version};
 use noetl_host::PrepareError;
+use noetl_registry::signatures::{Envelope, PublicKey, about};
 use noetl_registry::{Actor, ChannelName, NewVersion, Selector};
 use noetl_store::payloads::SealedPayload;
 use serde::Serialize;
@@ -31,6 +32,10 @@ pub struct Push {
     pub ring: Option<Ring>,
     /// Capabilities the sender explicitly allows beyond those of the running version.
     pub grant: CapabilitySet,
+    /// What is said about the bytes, and by whom.
+    pub attestations: Vec<Envelope>,
+    /// Whether to look only: everything is checked and nothing is kept.
+    pub dry_run: bool,
     pub reason: String,
 }
 
@@ -52,6 +57,10 @@ pub struct Pushed {
     pub previous: Option<Version>,
     /// False when this version with these bytes was there already.
     pub created: bool,
+    /// Whose signatures of these bytes are known.
+    pub signers: Vec<PublicKey>,
+    /// True when nothing was kept, because the push was only to be tried.
+    pub dry_run: bool,
     pub compile_ms: u64,
 }
 
@@ -73,6 +82,7 @@ impl Kernel {
             return Err(PushError::Skew(inspection.skew));
         }
         self.catalog.check_new(&manifest.path, &manifest.version, push.component.digest())?;
+        let attestations = self.check_signed(&manifest, &push.component.digest(), &push.attestations)?;
         let channel = push.channel.clone().unwrap_or_default();
         let Compared { added, removed, added_hosts } = self.check_grant(&manifest, &channel, push.grant)?;
         let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
@@ -83,10 +93,37 @@ impl Kernel {
         let started = Instant::now();
         self.host.prepare(spec, async || read(&push.component).await).await.map_err(PushError::Compile)?;
         let compile_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let kept = push.component.keep().await?;
         let capabilities = manifest.capabilities;
+        if push.dry_run {
+            let previous = self.running(&manifest.path, &channel).map(|running| running.version.clone());
+            return Ok(Pushed {
+                created: self.catalog.entry(&manifest.path, &manifest.version).is_none(),
+                path: manifest.path,
+                version: manifest.version,
+                digest,
+                size: push.component.size(),
+                ring,
+                channel,
+                capabilities,
+                added,
+                removed,
+                added_hosts,
+                previous,
+                signers: about(&digest, &attestations).0,
+                dry_run: true,
+                compile_ms,
+            });
+        }
+        let kept = push.component.keep().await?;
         let reason = push.reason.clone();
-        let new = NewVersion { manifest, ring, digest, size: kept.size, imports, channel: channel.clone(), reason };
+        if self.catalog.entry(&manifest.path, &manifest.version).is_some() {
+            // Before a channel moves to it: what serves is signed as it must be, after a crash too.
+            let (path, version) = (&manifest.path, &manifest.version);
+            self.catalog.attest(actor, path, version, &attestations, &reason).await?;
+        }
+        let channel_of = channel.clone();
+        let size = kept.size;
+        let new = NewVersion { manifest, ring, digest, size, imports, channel: channel_of, reason, attestations };
         let outcome = self.catalog.push(actor, new).await?;
         let entry = outcome.entry;
         let switched = outcome.previous.as_ref().is_some_and(|previous| *previous != entry.version);
@@ -106,6 +143,8 @@ impl Kernel {
             added_hosts,
             previous: outcome.previous,
             created: outcome.created,
+            signers: entry.signers.clone(),
+            dry_run: false,
             compile_ms,
         })
     }

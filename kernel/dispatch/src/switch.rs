@@ -18,7 +18,7 @@ use noetl_registry::{Actor, BytesAt, CatalogError, ChannelName, Entry, EntryFilt
 use parking_lot::Mutex;
 
 use crate::Kernel;
-use crate::error::SwitchError;
+use crate::error::{ReadyError, SwitchError};
 use crate::health::Trial;
 
 /// What the host has to know of a version.
@@ -72,9 +72,11 @@ impl Drop for Hold {
 }
 
 impl Kernel {
-    /// The module of a resolved version, compiled if need be.
-    pub(crate) async fn prepare(&self, resolved: &Resolved) -> Result<Arc<Module>, PrepareError> {
+    /// The module of a resolved version, compiled if need be. Its signatures are verified each time: a module that is
+    /// ready was signed as the operator wants it now, whatever was wanted when it was pushed.
+    pub(crate) async fn prepare(&self, resolved: &Resolved) -> Result<Arc<Module>, ReadyError> {
         let (entry, bytes) = (&resolved.entry, resolved.bytes);
+        self.must_be_signed(resolved)?;
         let imports = entry.imports.iter().map(Import::new).collect();
         let spec = spec_of(&entry.manifest, entry.digest, entry.ring, imports);
         let (payloads, digest) = (self.payloads.clone(), entry.digest);
@@ -85,7 +87,7 @@ impl Kernel {
                 source: std::io::Error::other(error),
             }),
         };
-        self.host.prepare(spec, read).await
+        Ok(self.host.prepare(spec, read).await?)
     }
 
     /// Points a channel to a version.
@@ -216,7 +218,8 @@ impl Kernel {
         let hold = self.held.hold(entry.digest);
         match self.prepare(resolved).await {
             Ok(_) => Ok(hold),
-            Err(error) => Err(SwitchError::NotReady {
+            Err(ReadyError::Unsigned(unsigned)) => Err(SwitchError::Unsigned(unsigned)),
+            Err(ReadyError::Host(error)) => Err(SwitchError::NotReady {
                 path: entry.path.clone(),
                 version: entry.version.clone(),
                 reason: error.into_fault().message,
@@ -231,8 +234,11 @@ impl Kernel {
             if self.host.ready(&entry.digest).is_none()
                 && let Err(error) = self.prepare(&resolved).await
             {
-                let fault = error.into_fault();
-                tracing::error!(plugin = %entry.path, version = %entry.version, %fault, "cannot be made ready");
+                let reason = match error {
+                    ReadyError::Unsigned(unsigned) => unsigned.to_string(),
+                    ReadyError::Host(error) => error.into_fault().message,
+                };
+                tracing::error!(plugin = %entry.path, version = %entry.version, %reason, "cannot be made ready");
             }
         }
         // Whoever is about to switch to a version holds it; read before the catalog, so that a version whose

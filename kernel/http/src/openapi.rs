@@ -19,7 +19,7 @@ use crate::app::Cx;
 use crate::auth::Access;
 use crate::catalog::{change as playbooks, read as catalog, register};
 use crate::executions::{events, read as executions, steer};
-use crate::plugins::{call, change, fetch, list, logs, overrides, push};
+use crate::plugins::{attest, call, change, fetch, list, logs, overrides, push};
 use crate::problem::{self, Problem};
 use crate::routes::{ROUTES, Route};
 use crate::{execute, internal, ops, replay, reports, tokens};
@@ -46,6 +46,7 @@ struct ProblemDocument {
         ops::health, ops::ready, ops::metrics, ops::error_index, ops::error_page, serve,
         tokens::whoami, tokens::list, tokens::create, tokens::revoke,
         list::list, push::push, list::show, change::delete, fetch::fetch, list::history, logs::logs, call::call,
+        attest::read, attest::add,
         change::channel, change::rollback, change::release, overrides::pin, overrides::bind,
         catalog::list, register::register, register::validate, catalog::show, playbooks::remove, catalog::versions,
         playbooks::restore, execute::execute, execute::batch, executions::list, executions::show, steer::delete,

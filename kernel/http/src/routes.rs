@@ -19,7 +19,7 @@ use crate::app::{Args, Cx};
 use crate::auth::Access;
 use crate::catalog::{change as playbooks, read as catalog, register};
 use crate::executions::{events, read as executions, steer};
-use crate::plugins::{call, change, fetch, list, logs, overrides, push};
+use crate::plugins::{attest, call, change, fetch, list, logs, overrides, push};
 use crate::problem::Problem;
 use crate::{execute, internal, openapi, ops, replay, reports, tokens};
 
@@ -60,6 +60,8 @@ pub static ROUTES: &[Route] = routes! {
     GET    "/api/plugins/{path}:history"    See       list::history;
     GET    "/api/plugins/{path}:logs"       See       logs::logs;
     POST   "/api/plugins/{path}:call"       See       call::call;
+    GET    "/api/plugins/{path}:attestations" See     attest::read;
+    POST   "/api/plugins/{path}:attest"     Change    attest::add;
     POST   "/api/plugins/{path}:channel"    Change    change::channel;
     POST   "/api/plugins/{path}:rollback"   Change    change::rollback;
     POST   "/api/plugins/{path}:release"    Change    change::release;

@@ -11,6 +11,7 @@ use super::resolve::{Resolved, Source, View};
 use super::state::{Entry, Slot};
 use super::{Catalog, must_own, must_speak_for};
 use crate::names::{Actor, ChannelName};
+use crate::signatures::{AttestationError, Envelope, MAX_ENVELOPES, merge};
 
 /// A version to be pushed. Its bytes are in the payload store already.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct NewVersion {
     /// Moved to the version by the push.
     pub channel: ChannelName,
     pub reason: String,
+    /// Said about the bytes; whoever pushes has verified them.
+    pub attestations: Vec<Envelope>,
 }
 
 #[derive(Debug, Clone)]
@@ -180,6 +183,48 @@ impl Catalog {
         Ok(PushOutcome { entry, previous, created })
     }
 
+    /// Adds what is said about a version to what is known; what is known already changes nothing. Each envelope must
+    /// be about the version's bytes, and its signatures must hold.
+    pub async fn attest(
+        &self,
+        actor: &Actor,
+        path: &PluginPath,
+        version: &Version,
+        attestations: &[Envelope],
+        reason: &str,
+    ) -> Result<Arc<Entry>, CatalogError> {
+        must_own(actor, path)?;
+        let changed = self.ledger.change(|state| {
+            let view = self.view(state);
+            let Some(entry) = state.live(path, version) else {
+                let (path, version) = (path.clone(), version.clone());
+                return Err(match view.exactly(&path, &version, Source::Channel) {
+                    Some(_) => CatalogError::CompiledIn { path, version },
+                    None => view.unknown(&path, &version),
+                });
+            };
+            for envelope in attestations {
+                envelope.open_for(&entry.digest)?;
+            }
+            let merged = merge(&entry.attestations, attestations);
+            if merged.len() > MAX_ENVELOPES {
+                return Err(AttestationError::TooMany.into());
+            }
+            let event = (merged != entry.attestations).then(|| {
+                let (path, version) = (path.clone(), version.clone());
+                self.event(actor, reason, What::VersionAttested { path, version, attestations: merged })
+            });
+            Ok((event, ()))
+        });
+        let changed = changed.await?;
+        changed.state.live(path, version).cloned().ok_or_else(|| CatalogError::NoPlugin(path.clone()))
+    }
+
+    /// A version that was pushed, wherever channels point.
+    pub fn entry(&self, path: &PluginPath, version: &Version) -> Option<Arc<Entry>> {
+        self.ledger.with(|state| state.live(path, version).cloned())
+    }
+
     /// Points a channel to a version. The channel is made if it is not there.
     pub async fn move_channel(
         &self,
@@ -331,6 +376,7 @@ fn pushed(new: &NewVersion) -> PushedVersion {
         ring: new.ring,
         imports: new.imports.clone(),
         channel: new.channel.clone(),
+        attestations: new.attestations.clone(),
     }
 }
 

@@ -5,6 +5,7 @@ use noetl_contract::{Digest, PluginPath, Ring, Tenant, Version};
 
 use crate::ledger::LedgerError;
 use crate::names::ChannelName;
+use crate::signatures::AttestationError;
 
 /// Why a change was refused. Nothing was written unless it is [`CatalogError::Ledger`].
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +31,7 @@ pub enum CatalogError {
     NothingBefore { path: PluginPath, channel: ChannelName },
     #[error("{path} {version} is in use by {by}: move that first")]
     InUse { path: PluginPath, version: Version, by: String },
-    #[error("{path} {version} is compiled into the binary and cannot be deleted")]
+    #[error("{path} {version} is compiled into the binary: it cannot be deleted, and it is trusted as the binary is")]
     CompiledIn { path: PluginPath, version: Version },
     #[error("`{path}` belongs to another tenant than `{tenant}`")]
     Foreign { path: PluginPath, tenant: Tenant },
@@ -42,6 +43,8 @@ pub enum CatalogError {
     OtherWorld { service: PluginPath, service_world: World, to: PluginPath, to_world: World },
     #[error("`{to}` is in ring `{ring}`: a tenant's override runs in ring `tenant` or below")]
     RingTooHigh { to: PluginPath, ring: Ring },
+    #[error(transparent)]
+    Attestation(#[from] AttestationError),
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
@@ -64,6 +67,7 @@ impl CatalogError {
             CatalogError::BoundToItself { .. } => "bound_to_itself",
             CatalogError::OtherWorld { .. } => "other_world",
             CatalogError::RingTooHigh { .. } => "ring_too_high",
+            CatalogError::Attestation(_) => "invalid_attestation",
             CatalogError::Ledger(_) => "store_unavailable",
         }
     }

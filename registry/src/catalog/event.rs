@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger;
 use crate::names::ChannelName;
+use crate::signatures::Envelope;
 
 /// One change, with who made it and why; when is what the log says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +58,12 @@ pub enum What {
         path: PluginPath,
         version: Version,
     },
+    /// All that is said about a version from now on: what was there and what came.
+    VersionAttested {
+        path: PluginPath,
+        version: Version,
+        attestations: Vec<Envelope>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +74,8 @@ pub struct PushedVersion {
     pub ring: Ring,
     pub imports: Vec<String>,
     pub channel: ChannelName,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attestations: Vec<Envelope>,
 }
 
 impl ledger::Event for CatalogEvent {
@@ -79,6 +88,7 @@ impl ledger::Event for CatalogEvent {
         "bound",
         "unbound",
         "version_deleted",
+        "version_attested",
     ];
 }
 
@@ -91,7 +101,8 @@ impl What {
             | What::RolledBack { path, .. }
             | What::Pinned { path, .. }
             | What::Unpinned { path, .. }
-            | What::VersionDeleted { path, .. } => vec![path],
+            | What::VersionDeleted { path, .. }
+            | What::VersionAttested { path, .. } => vec![path],
             What::Bound { service, to, .. } => vec![service, to],
             What::Unbound { service, .. } => vec![service],
         }
@@ -117,6 +128,7 @@ impl What {
             What::Bound { tenant, service, to } => format!("bound `{service}` to `{to}` for tenant `{tenant}`"),
             What::Unbound { tenant, service } => format!("removed the binding of `{service}` for tenant `{tenant}`"),
             What::VersionDeleted { version, .. } => format!("deleted {version}"),
+            What::VersionAttested { version, .. } => format!("took attestations of {version}"),
         }
     }
 }

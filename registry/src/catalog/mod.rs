@@ -106,6 +106,9 @@ fn embedded_entry(component: Embedded) -> Entry {
         pushed_at_ms: 0,
         pushed_by: "binary".to_owned(),
         reason: "compiled into the binary".to_owned(),
+        signers: Vec::new(),
+        provenance: None,
+        attestations: Vec::new(),
     }
 }
 

@@ -12,8 +12,9 @@ use serde::Serialize;
 use super::event::{CatalogEvent, What};
 use crate::ledger::{Fold, FoldError, Recorded};
 use crate::names::ChannelName;
+use crate::signatures::{Envelope, Provenance, PublicKey, about};
 
-/// One version of one plugin. Never changes.
+/// One version of one plugin. Never changes, except that more can be attested about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     pub path: PluginPath,
@@ -28,6 +29,19 @@ pub struct Entry {
     pub pushed_at_ms: u64,
     pub pushed_by: String,
     pub reason: String,
+    /// Whose signatures hold, worked out from the attestations whenever the state is folded.
+    pub signers: Vec<PublicKey>,
+    pub provenance: Option<Provenance>,
+    /// What is said about the bytes, as it came.
+    #[serde(skip)]
+    pub attestations: Vec<Envelope>,
+}
+
+impl Entry {
+    fn attest(&mut self, attestations: &[Envelope]) {
+        (self.signers, self.provenance) = about(&self.digest, attestations);
+        self.attestations = attestations.to_vec();
+    }
 }
 
 /// One line of a plugin's history.
@@ -157,7 +171,7 @@ impl State {
             let problem = format!("{path} {version} has another digest already");
             return Err(FoldError::Contradiction { version: recorded.version, problem });
         }
-        let entry = Entry {
+        let mut entry = Entry {
             path: path.clone(),
             version: version.clone(),
             digest: pushed.digest,
@@ -168,7 +182,11 @@ impl State {
             pushed_at_ms: recorded.time_ms,
             pushed_by: recorded.event.by.clone(),
             reason: recorded.event.reason.clone(),
+            signers: Vec::new(),
+            provenance: None,
+            attestations: Vec::new(),
         };
+        entry.attest(&pushed.attestations);
         plugin.versions.insert(version.clone(), Slot::Live(Arc::new(entry)));
         plugin.channels.entry(pushed.channel.clone()).or_default().advance(Some(version.clone()));
         Ok(())
@@ -220,6 +238,12 @@ impl Fold for State {
                     plugin.versions.insert(version.clone(), Slot::Tombstone(digest));
                 }
                 plugin.channels.values_mut().for_each(|channel| channel.back.retain(|earlier| earlier != version));
+            }
+            What::VersionAttested { path, version, attestations } => {
+                self.must_exist(at, path, Some(version))?;
+                if let Some(Slot::Live(entry)) = self.plugin_mut(path).versions.get_mut(version) {
+                    Arc::make_mut(entry).attest(attestations);
+                }
             }
         }
         let change = Arc::new(Change {

@@ -16,6 +16,7 @@ use noetl_contract::manifest::{BuildTarget, ManifestErrors, SectionError, embed}
 use serde::Deserialize;
 use wit_component::ComponentEncoder;
 
+use crate::dependencies::{self, Edge, Package as Dependency};
 use crate::shared::{Owners, SharedTarget, default_target_folder};
 use crate::toolchain::{Route, Toolchain, ToolchainError};
 
@@ -54,6 +55,8 @@ pub struct Built {
     /// The parsed manifest, if the crate has one.
     pub manifest: Option<Manifest>,
     pub target: BuildTarget,
+    /// The compiler, as people name it.
+    pub toolchain: String,
     /// What the compiler wrote; another build may have replaced it since.
     pub module_path: PathBuf,
 }
@@ -149,16 +152,18 @@ impl Plan {
         // Read while the lock is held: afterwards the file may be another project's.
         let module = fs::read(&module_path).map_err(|source| failed("cannot read", &module_path, source))?;
         drop(shared);
+        let (toolchain, parts) = (route.summary(), project.dependencies(root));
 
         let component = match self.target {
             BuildTarget::Unknown => encode(&module)?,
             BuildTarget::Wasip2 => module,
         };
+        let component = dependencies::embed(&component, &parts);
         let (component, manifest) = match self.manifest {
             Some((text, manifest)) => (embed(&component, &text)?, Some(manifest)),
             None => (component, None),
         };
-        Ok(Built { component, manifest, target: self.target, module_path })
+        Ok(Built { component, manifest, target: self.target, toolchain, module_path })
     }
 }
 
@@ -329,6 +334,7 @@ struct Project {
 struct Package {
     id: String,
     name: String,
+    version: String,
     /// None for a package that is a folder on this machine.
     source: Option<String>,
     manifest_path: PathBuf,
@@ -343,6 +349,19 @@ struct Resolve {
 struct Node {
     id: String,
     dependencies: Vec<String>,
+    deps: Vec<NodeEdge>,
+}
+
+#[derive(Deserialize)]
+struct NodeEdge {
+    pkg: String,
+    dep_kinds: Vec<NodeEdgeKind>,
+}
+
+#[derive(Deserialize)]
+struct NodeEdgeKind {
+    /// None for what the code itself uses; else `build` or `dev`.
+    kind: Option<String>,
 }
 
 impl Project {
@@ -357,6 +376,25 @@ impl Project {
             package: name.unwrap_or("in this folder").to_owned(),
             crate_dir: crate_dir.to_owned(),
         })
+    }
+
+    /// What goes into the component: every package the root needs to be built, and what it needs it for.
+    fn dependencies(&self, root: &Package) -> Vec<Dependency> {
+        let nodes: BTreeMap<_, _> = self.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+        let packages = self.packages.iter().map(|package| {
+            let edges = nodes.get(package.id.as_str()).into_iter().flat_map(|node| &node.deps).filter_map(|edge| {
+                let has = |wanted: Option<&str>| edge.dep_kinds.iter().any(|it| it.kind.as_deref() == wanted);
+                (has(None) || has(Some("build"))).then(|| Edge { to: edge.pkg.clone(), at_run_time: has(None) })
+            });
+            Dependency {
+                id: package.id.clone(),
+                name: package.name.clone(),
+                version: package.version.clone(),
+                source: package.source.clone(),
+                edges: edges.collect(),
+            }
+        });
+        dependencies::reached(&root.id, packages.collect())
     }
 
     /// Who the path packages of this build belong to. How the root is built is part of its owner, as all ways of

@@ -1,4 +1,4 @@
-//! Installing a guest toolchain, for a machine that has none.
+//! Installing a guest toolchain, for a machine that has none; and other packages of Debian that tests ask for.
 //!
 //! First `rustup target add`, which is what most people have; where it cannot reach its servers it is given up after a
 //! limited time. Then Debian's packages. Each step is announced before it starts. Running it twice does no harm: what is
@@ -45,6 +45,12 @@ pub fn install(progress: &mut dyn FnMut(&str)) -> Result<Toolchain, InstallError
     Err(InstallError { tried, missing })
 }
 
+/// Installs packages of Debian; the error has the command and the end of what it said.
+pub fn install_packages(packages: &[&str], progress: &mut dyn FnMut(&str)) -> Result<(), String> {
+    let mut tried = Vec::new();
+    if apt_install(packages, progress, &mut tried) { Ok(()) } else { Err(tried.join("\n")) }
+}
+
 fn with_rustup(progress: &mut dyn FnMut(&str), tried: &mut Vec<String>) {
     if answer(Path::new("rustup"), &["--version"]).is_none() {
         tried.push("rustup: not on this machine".to_owned());
@@ -56,24 +62,25 @@ fn with_rustup(progress: &mut dyn FnMut(&str), tried: &mut Vec<String>) {
 }
 
 fn with_apt(progress: &mut dyn FnMut(&str), tried: &mut Vec<String>) {
+    if apt_install(&PACKAGES, progress, tried) && Toolchain::find().is_err() {
+        apt_install(&[LINKER_PACKAGE], progress, tried);
+    }
+}
+
+fn apt_install(packages: &[&str], progress: &mut dyn FnMut(&str), tried: &mut Vec<String>) -> bool {
     if answer(Path::new("apt-get"), &["--version"]).is_none() {
         tried.push("apt-get: not on this machine".to_owned());
-        return;
+        return false;
     }
     let root = answer(Path::new("id"), &["-u"]).as_deref() == Some("0");
     if !root && answer(Path::new("sudo"), &["-n", "true"]).is_none() {
         tried.push("apt-get: needs root, and `sudo` asks for a password".to_owned());
-        return;
+        return false;
     }
     run(apt(root, &["update"]), APT_LIMIT, progress, tried);
     let mut arguments = vec!["install", "-y", "--no-install-recommends"];
-    arguments.extend(PACKAGES);
-    if !run(apt(root, &arguments), APT_LIMIT, progress, tried) {
-        return;
-    }
-    if Toolchain::find().is_err() {
-        run(apt(root, &["install", "-y", "--no-install-recommends", LINKER_PACKAGE]), APT_LIMIT, progress, tried);
-    }
+    arguments.extend(packages);
+    run(apt(root, &arguments), APT_LIMIT, progress, tried)
 }
 
 fn apt(root: bool, arguments: &[&str]) -> Command {

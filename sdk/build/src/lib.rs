@@ -13,12 +13,13 @@
 //! [`BuildError`] or [`ToolchainError`] that says what to do.
 
 mod build;
+pub mod dependencies;
 mod install;
 mod process;
 pub mod shared;
 mod toolchain;
 
 pub use build::{BuildError, BuildRequest, Built, build};
-pub use install::{InstallError, install};
+pub use install::{InstallError, install, install_packages};
 pub use noetl_contract::manifest::BuildTarget;
 pub use toolchain::{Route, TARGETS, Toolchain, ToolchainError};

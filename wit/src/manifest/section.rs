@@ -39,10 +39,15 @@ pub fn embed(component: &[u8], manifest_text: &str) -> Result<Vec<u8>, SectionEr
     if extract(component)?.is_some() {
         return Err(SectionError::Present);
     }
-    let mut content = Vec::with_capacity(SECTION.len() + manifest_text.len() + 2);
-    write_leb(&mut content, SECTION.len());
-    content.extend_from_slice(SECTION.as_bytes());
-    content.extend_from_slice(manifest_text.as_bytes());
+    Ok(append(component, SECTION, manifest_text.as_bytes()))
+}
+
+/// The component with one more custom section at its end.
+pub fn append(component: &[u8], name: &str, data: &[u8]) -> Vec<u8> {
+    let mut content = Vec::with_capacity(name.len() + data.len() + 2);
+    write_leb(&mut content, name.len());
+    content.extend_from_slice(name.as_bytes());
+    content.extend_from_slice(data);
 
     let mut out = Vec::with_capacity(component.len() + content.len() + 8);
     out.extend_from_slice(component);
@@ -50,7 +55,21 @@ pub fn embed(component: &[u8], manifest_text: &str) -> Result<Vec<u8>, SectionEr
     out.push(0);
     write_leb(&mut out, content.len());
     out.extend_from_slice(&content);
-    Ok(out)
+    out
+}
+
+/// The content of the first top-level custom section of a name, if there is one.
+pub fn find(component: &[u8], name: &str) -> Result<Option<Vec<u8>>, SectionError> {
+    let mut found = None;
+    walk(component, |payload| {
+        if let Payload::CustomSection(section) = payload
+            && section.name() == name
+        {
+            found.get_or_insert_with(|| section.data().to_vec());
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// The manifest's text, if the component has one.

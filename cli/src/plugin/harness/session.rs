@@ -53,6 +53,8 @@ impl Session {
             privilege: Ring::System,
             ring: None,
             grant: CapabilitySet::all(),
+            attestations: Vec::new(),
+            dry_run: false,
             reason: String::new(),
         };
         let pushed = kernel

@@ -47,6 +47,8 @@ pub struct PluginPage {
     serves: BTreeMap<String, Vec<String>>,
     /// Set while a version faulted too often and is not called.
     quarantine: Option<Quarantine>,
+    /// Versions that are not served because a signature is missing, and what would be taken.
+    unsigned: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -92,8 +94,8 @@ pub async fn show(cx: Cx) -> Result<Response, Problem> {
     input::query::<input::Nothing>(&cx.query)?;
     let path = cx.plugin()?;
     let view = cx.kernel().catalog().plugin(path).ok_or_else(|| ResolveError::NotFound(path.clone()))?;
-    let quarantine = quarantine(cx.kernel(), &view);
-    Ok(Json(page_for(view, quarantine, cx.caller()?)).into_response())
+    let (quarantine, unsigned) = (quarantine(cx.kernel(), &view), unsigned(cx.kernel(), &view));
+    Ok(Json(PluginPage { quarantine, unsigned, ..page_for(view, cx.caller()?) }).into_response())
 }
 
 /// What happened to a plugin, by whom and why.
@@ -130,8 +132,17 @@ fn quarantine(kernel: &Kernel, view: &PluginView) -> Option<Quarantine> {
     Some(Quarantine { reason, versions })
 }
 
+fn unsigned(kernel: &Kernel, view: &PluginView) -> BTreeMap<String, String> {
+    let pushed = view.versions.iter().filter(|listed| !listed.embedded);
+    pushed
+        .filter_map(|listed| {
+            Some((listed.entry.version.to_string(), kernel.lacks_signature(&listed.entry)?.to_string()))
+        })
+        .collect()
+}
+
 /// A tenant reads its own pins and bindings, not those of others.
-fn page_for(view: PluginView, quarantine: Option<Quarantine>, caller: &Caller) -> PluginPage {
+fn page_for(view: PluginView, caller: &Caller) -> PluginPage {
     let visible = |tenant: &noetl_contract::Tenant| caller.tenant().is_none_or(|own| own == tenant);
     let texts = |paths: Vec<_>| paths.iter().map(ToString::to_string).collect();
     PluginPage {
@@ -147,6 +158,7 @@ fn page_for(view: PluginView, quarantine: Option<Quarantine>, caller: &Caller) -
         serves: (view.serves.into_iter().filter(|(tenant, _)| visible(tenant)))
             .map(|(tenant, services): (_, Vec<noetl_contract::ServiceName>)| (tenant.to_string(), texts(services)))
             .collect(),
-        quarantine,
+        quarantine: None,
+        unsigned: BTreeMap::new(),
     }
 }

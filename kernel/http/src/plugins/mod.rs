@@ -8,6 +8,7 @@ use noetl_registry::{CatalogError, ResolveError};
 
 use crate::problem::Problem;
 
+pub mod attest;
 pub mod call;
 pub mod change;
 pub mod fetch;

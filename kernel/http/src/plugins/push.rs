@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::{Cx, to_the_end};
 use crate::body::{BodyReader, Bound};
 use crate::input;
+use crate::plugins::attest;
 use crate::problem::Problem;
 
 #[derive(Deserialize, IntoParams)]
@@ -31,6 +32,9 @@ pub struct PushQuery {
     /// Capabilities the pusher agrees to although the running version does not have them: names joined by
     /// commas, or `all`.
     grant: Option<String>,
+    /// Check everything and keep nothing.
+    #[serde(default)]
+    dry_run: bool,
     /// Why, for the history.
     #[serde(default)]
     reason: String,
@@ -58,6 +62,10 @@ pub struct PushedView {
     previous: Option<String>,
     /// False when these bytes were this version already.
     created: bool,
+    /// Public keys whose signatures of these bytes are known.
+    signers: Vec<String>,
+    /// True when nothing was kept.
+    dry_run: bool,
     compile_ms: u64,
 }
 
@@ -71,16 +79,20 @@ impl From<PushError> for Problem {
                     .with("added", added.iter().map(|capability| capability.name()).collect::<Vec<_>>())
                     .with("added_hosts", hosts)
             }
+            PushError::Unsigned(unsigned) => {
+                problem.with("accepted", unsigned.accepted.iter().map(ToString::to_string).collect::<Vec<_>>())
+            }
             _ => problem,
         }
     }
 }
 
-/// Push a component: the body is its bytes, with `plugin.toml` embedded.
+/// Push a component: the body is its bytes, with `plugin.toml` embedded. Each header `noetl-attestation` is a DSSE
+/// envelope about these bytes, in base64.
 #[utoipa::path(post, path = "/api/plugins", tag = "plugins", params(PushQuery),
     request_body(content = Vec<u8>, content_type = "application/wasm"),
     responses((status = 201, description = "a new version", body = PushedView),
-        (status = 200, description = "these bytes were this version already", body = PushedView)))]
+        (status = 200, description = "these bytes were this version already, or nothing was to be kept", body = PushedView)))]
 pub async fn push(mut cx: Cx) -> Result<Response, Problem> {
     let query: PushQuery = input::query(&cx.query)?;
     let grant = match query.grant.as_deref() {
@@ -88,6 +100,7 @@ pub async fn push(mut cx: Cx) -> Result<Response, Problem> {
         Some("all") => CapabilitySet::all(),
         Some(list) => input::capabilities("grant", list)?,
     };
+    let attestations = attest::of_headers(&cx.headers)?;
     let component = receive(&mut cx).await?;
     let caller = cx.caller()?;
     let push = Push {
@@ -96,11 +109,13 @@ pub async fn push(mut cx: Cx) -> Result<Response, Problem> {
         privilege: caller.token.privilege,
         ring: query.ring,
         grant,
+        attestations,
+        dry_run: query.dry_run,
         reason: query.reason,
     };
     let (kernel, actor) = (cx.kernel().clone(), caller.actor());
     let pushed = to_the_end(async move { kernel.push(&actor, push).await }).await?;
-    let status = if pushed.created { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if pushed.created && !pushed.dry_run { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = (status, Json(&pushed)).into_response();
     if let Ok(location) = HeaderValue::from_str(&format!("/api/plugins/{}", pushed.path)) {
         response.headers_mut().insert(header::LOCATION, location);

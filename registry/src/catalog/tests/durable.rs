@@ -112,6 +112,7 @@ fn every_kind_of_event_is_known_and_survives_its_json() {
             ring: Ring::User,
             imports: vec!["noetl:log/log@0.1.0".to_owned()],
             channel: ChannelName::stable(),
+            attestations: Vec::new(),
         })),
         What::ChannelMoved { path: at.clone(), channel: name("canary"), to: Some(version("1.0.0")) },
         What::RolledBack { path: at.clone(), channel: name("canary"), to: None },
@@ -119,7 +120,8 @@ fn every_kind_of_event_is_known_and_survives_its_json() {
         What::Unpinned { tenant: who.clone(), path: at.clone() },
         What::Bound { tenant: who.clone(), service: path("system/auth"), to: at.clone() },
         What::Unbound { tenant: who.clone(), service: path("system/auth") },
-        What::VersionDeleted { path: at, version: version("1.0.0") },
+        What::VersionDeleted { path: at.clone(), version: version("1.0.0") },
+        What::VersionAttested { path: at, version: version("1.0.0"), attestations: Vec::new() },
     ];
     let mut seen = Vec::new();
     for what in kinds {

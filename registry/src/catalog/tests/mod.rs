@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod attesting;
 mod binding;
 mod durable;
 mod model;
@@ -68,7 +69,8 @@ impl Bench {
         let ring = Ring::of(&manifest.path, Ring::System);
         let imports = vec!["noetl:log/log@0.1.0".to_owned()];
         let (digest, size) = (stored.digest, stored.size);
-        NewVersion { manifest, ring, digest, size, imports, channel: ChannelName::stable(), reason: "test".to_owned() }
+        let (channel, reason) = (ChannelName::stable(), "test".to_owned());
+        NewVersion { manifest, ring, digest, size, imports, channel, reason, attestations: Vec::new() }
     }
 
     async fn rollback(&self, at: &str, to: Option<&str>) -> Result<Moved, CatalogError> {
