@@ -63,7 +63,7 @@ pub enum PushError {
     #[error(transparent)]
     Attestation(#[from] AttestationError),
     #[error(transparent)]
-    Unsigned(#[from] Unsigned),
+    Unsigned(#[from] Box<Unsigned>),
     #[error("{0}")]
     Compile(PrepareError),
     #[error(transparent)]
@@ -148,7 +148,7 @@ pub enum CallError {
     Resolve(#[from] ResolveError),
     /// The operator wants a signature that the version does not have.
     #[error(transparent)]
-    Unsigned(Unsigned),
+    Unsigned(Box<Unsigned>),
     #[error("{path} {version}: {fault}")]
     Fault { path: PluginPath, version: Version, fault: Fault },
     #[error(
@@ -220,14 +220,14 @@ pub enum SwitchError {
     #[error("{path} {version} cannot run: {reason}; nothing was switched")]
     NotReady { path: PluginPath, version: Version, reason: String },
     #[error(transparent)]
-    Unsigned(Unsigned),
+    Unsigned(Box<Unsigned>),
 }
 
 /// Why a version could not be made ready for a call.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadyError {
     #[error(transparent)]
-    Unsigned(#[from] Unsigned),
+    Unsigned(#[from] Box<Unsigned>),
     #[error(transparent)]
     Host(#[from] PrepareError),
 }

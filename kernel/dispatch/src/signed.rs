@@ -35,7 +35,7 @@ impl Kernel {
         Ok(all)
     }
 
-    pub(crate) fn must_be_signed(&self, resolved: &Resolved) -> Result<(), Unsigned> {
+    pub(crate) fn must_be_signed(&self, resolved: &Resolved) -> Result<(), Box<Unsigned>> {
         match resolved.bytes {
             BytesAt::Embedded(_) => Ok(()),
             BytesAt::Payload => self.lacks_signature(&resolved.entry).map_or(Ok(()), Err),
@@ -43,7 +43,7 @@ impl Kernel {
     }
 
     /// Why a pushed version is not served under this server's policy, if it is not.
-    pub fn lacks_signature(&self, entry: &Entry) -> Option<Unsigned> {
+    pub fn lacks_signature(&self, entry: &Entry) -> Option<Box<Unsigned>> {
         self.signers.check(&entry.path, &entry.version, &entry.digest, &entry.attestations).err()
     }
 }

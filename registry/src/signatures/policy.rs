@@ -71,7 +71,7 @@ impl SignerPolicy {
         version: &Version,
         digest: &Digest,
         envelopes: &[Envelope],
-    ) -> Result<(), Unsigned> {
+    ) -> Result<(), Box<Unsigned>> {
         let mut covering = self.0.iter().filter(|requirement| requirement.covers(path)).peekable();
         if covering.peek().is_none() {
             return Ok(());
@@ -79,13 +79,13 @@ impl SignerPolicy {
         let (signers, _) = about(digest, envelopes);
         match covering.find(|requirement| !requirement.keys.iter().any(|key| signers.contains(key))) {
             None => Ok(()),
-            Some(unmet) => Err(Unsigned {
+            Some(unmet) => Err(Box::new(Unsigned {
                 path: path.clone(),
                 version: version.clone(),
                 namespace: unmet.namespace.clone(),
                 accepted: unmet.keys.clone(),
                 signers,
-            }),
+            })),
         }
     }
 }
