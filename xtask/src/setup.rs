@@ -28,17 +28,27 @@ const NEEDS: [Need; 1] = [Need {
 }];
 
 /// What only suites need, so that a machine without it can build and run all the same.
-const TEST_NEEDS: [Need; 1] = [Need {
-    name: "OCI registry and another client",
-    check: || {
-        let found = [on_path("docker-registry")?, on_path("skopeo")?];
-        Some(found.map(|file| file.display().to_string()).join("\n"))
+const TEST_NEEDS: [Need; 2] = [
+    Need {
+        name: "OCI registry and another client",
+        check: || {
+            let found = [on_path("docker-registry")?, on_path("skopeo")?];
+            Some(found.map(|file| file.display().to_string()).join("\n"))
+        },
+        install: |progress| {
+            install_packages(&["docker-registry", "skopeo"], progress).map_err(|error| anyhow!(error))?;
+            Ok("docker-registry and skopeo".to_owned())
+        },
     },
-    install: |progress| {
-        install_packages(&["docker-registry", "skopeo"], progress).map_err(|error| anyhow!(error))?;
-        Ok("docker-registry and skopeo".to_owned())
+    Need {
+        name: "clock that can be set for one program",
+        check: || on_path("faketime").map(|file| file.display().to_string()),
+        install: |progress| {
+            install_packages(&["faketime"], progress).map_err(|error| anyhow!(error))?;
+            Ok("faketime".to_owned())
+        },
     },
-}];
+];
 
 /// Checks every need and tells what is there.
 pub fn run() -> Result<()> {

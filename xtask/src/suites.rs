@@ -33,8 +33,8 @@ macro_rules! end_to_end {
     };
 }
 
-/// The suite that talks to programs which are not part of the project.
-const SUPPLY: &str = "supply";
+/// The suites that use programs which are not part of the project.
+const WITH_PROGRAMS: [&str; 2] = ["supply", "engine_faults"];
 
 const SUITES: &[Suite] = &[
     Suite {
@@ -98,7 +98,7 @@ pub fn names() -> Vec<&'static str> {
 /// Runs one suite, or the checks and all suites; true if nothing failed.
 pub fn run(project: &Project, only: Option<&str>, long: bool) -> Result<bool> {
     build::everything(project, false)?;
-    if only.is_none_or(|name| name == SUPPLY) {
+    if only.is_none_or(|name| WITH_PROGRAMS.contains(&name)) {
         setup::for_tests()?;
     }
     let mut total = Count::default();

@@ -62,7 +62,7 @@ impl Scene {
         let mut before = Bystander::start(&self.alice);
         before.enough().await;
         let before = before.stop().await;
-        let mut during = Bystander::start(&self.alice);
+        let during = Bystander::start(&self.alice);
         let began = Instant::now();
         let class = attack().await;
         let contained = began.elapsed();
