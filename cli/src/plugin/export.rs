@@ -46,7 +46,7 @@ impl Export {
         let written = writer.finish().map_err(failed)?.into_inner();
         written.map_err(|error| failure::io("write", &self.output)(error.into_error()))?;
         file.persist(&self.output).map_err(|error| failure::io("write", &self.output)(error.error))?;
-        let lines: Vec<Value> = chosen.iter().map(|row| line(row)).collect();
+        let lines: Vec<Value> = chosen.iter().map(line).collect();
         let value = json!({ "file": self.output, "versions": lines });
         context.output.result(&value, |_| {
             let cells = lines

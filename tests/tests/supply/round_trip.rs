@@ -103,7 +103,7 @@ fn what_is_not_right_in_a_registry_is_refused_with_what_it_is() {
 
     user.run(&["plugin", "pull", &registry.artefact("acme/greeter:2")]).ends(3).says("there is no oci://");
     user.run(&["plugin", "pull", &registry.artefact("acme/greeter")]).ends(2).says("no tag and no digest");
-    user.run(&["plugin", "pull", "oci://greeter:1"]).ends(2).says("name of a registry");
+    user.run(&["plugin", "pull", "oci://acme/greeter:1"]).ends(2).says("name of a registry");
     user.run(&["plugin", "pull", "oci://127.0.0.1:1/acme/greeter:1"]).ends(6).says("127.0.0.1:1");
     user.run(&["plugin", "push", &file, "greeter:1"]).ends(2).says("oci://");
 
