@@ -1,7 +1,7 @@
 //! Which signers a namespace wants.
 //!
-//! An entry is `NAMESPACE=KEY|KEY`: whatever lies under the namespace needs a signature of one of the keys. `*` is every
-//! path. All entries that match a path have to be met, so two entries of one namespace ask for two signers, and
+//! An entry is `NAMESPACE=KEY|KEY`: whatever lies under the namespace needs a signature of one of the keys. `acme/pay/` is
+//! what lies under it, `acme/pay` the path itself as well, and neither is `acme/payments`. `*` is every path. All entries that match a path have to be met, so two entries of one namespace ask for two signers, and
 //! an entry for a part never loosens the one for the whole.
 //!
 //! Components compiled into the binary are not asked: they are trusted as the binary is.
@@ -22,9 +22,10 @@ pub struct Requirement {
 
 impl Requirement {
     fn covers(&self, path: &PluginPath) -> bool {
-        self.namespace == "*" || path.as_str() == self.namespace || {
-            self.namespace.ends_with('/') && path.as_str().starts_with(&self.namespace)
-        }
+        let rest = path.as_str().strip_prefix(&self.namespace);
+        // A name ends at a slash, its own or the one that follows.
+        self.namespace == "*"
+            || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || self.namespace.ends_with('/'))
     }
 }
 

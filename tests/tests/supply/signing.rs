@@ -50,6 +50,10 @@ fn two_entries_ask_for_two_signers() {
     user.run(&["plugin", "sign", &file, "--key", "bob"]).ok();
     let pushed = user.on(&server, &["plugin", "push", &file, "--json"]).ok().json();
     assert_eq!(pushed["signers"].as_array().map(Vec::len), Some(2), "a file's signatures lie beside it");
+    let below = user.file("below.wasm", &versioned("acme/pay/refund", "1.0.0", 1));
+    user.on(&server, &["plugin", "push", &below, "--sign", "ada"]).ends(4).says(&bob);
+    let sibling = user.file("sibling.wasm", &versioned("acme/payments", "1.0.0", 1));
+    user.on(&server, &["plugin", "push", &sibling, "--sign", "ada"]).ok();
 }
 
 #[tokio::test]
