@@ -3,6 +3,10 @@
 //! `X.wasm` has its attestations in `X.wasm.dsse.json`. They say nothing about other bytes, so those of an earlier build
 //! are left aside when the file has changed.
 //!
+//! Signing says of these bytes that one stands by them, and no more: how something was made is for whoever made it to
+//! sign. So a build's own statement is signed by the key of the build, and beside what others say there is a statement of
+//! approval. Nothing is signed that a server, a registry or a file has put there.
+//!
 //! Where the sources come from is asked of git, in words of a commit; a folder without git has no such origin. An
 //! address with credentials in it is cleaned of them.
 
@@ -10,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use noetl_contract::Digest;
-use noetl_registry::signatures::{Envelope, Provenance, SecretKey, Source, Statement, merge};
+use noetl_registry::signatures::{AttestationError, Build, Envelope, SecretKey, Source, Statement, join};
 use reqwest::Url;
 
 use super::component::Component;
@@ -21,28 +25,37 @@ const BUILDER: &str = "NOETL_BUILDER";
 
 /// What a build knows about itself; nobody has signed it yet.
 pub fn of_build(component: &Component, folder: &Path, toolchain: String) -> Envelope {
-    let provenance = Provenance {
+    let build = Build {
         builder: builder(),
         tool: concat!("noetl ", env!("CARGO_PKG_VERSION")).to_owned(),
         toolchain,
         source: source(folder),
     };
-    Envelope::unsigned(&statement(component, Some(provenance)))
+    Envelope::unsigned(&statement(component, Some(build)))
 }
 
-fn statement(component: &Component, provenance: Option<Provenance>) -> Statement {
+fn statement(component: &Component, provenance: Option<Build>) -> Statement {
     let (path, version) = (component.manifest.path.clone(), component.manifest.version.clone());
     Statement { path, version, digest: component.digest(), provenance }
 }
 
-/// Signs what is known about the component; where nothing is, that it is these bytes.
+/// Signs what this very build says about the component; otherwise that somebody stands by these bytes, unless the key
+/// has said so already. What is known must be about them and hold: anything else is refused, and nothing is signed.
 pub fn sign(component: &mut Component, key: &SecretKey) -> Outcome {
-    if component.attestations.is_empty() {
-        component.attestations.push(Envelope::unsigned(&statement(component, None)));
+    let (name, digest) = (component.name.clone(), component.digest());
+    let failed = |error: AttestationError| Failure::failed(format!("{name}: {error}; nothing was signed"));
+    let mut is_signed = false;
+    for envelope in &component.attestations {
+        is_signed |= envelope.open_for(&digest).map_err(failed)?.signers.contains(&key.public());
     }
-    for envelope in &mut component.attestations {
-        envelope.sign(key).map_err(|error| Failure::failed(format!("{}: {error}", component.name)))?;
+    let mut own: Vec<Envelope> = component.attestations.iter().filter(|envelope| envelope.is_own()).cloned().collect();
+    if own.is_empty() && !is_signed {
+        own.push(Envelope::unsigned(&statement(component, None)));
     }
+    for envelope in &mut own {
+        envelope.sign(key).map_err(failed)?;
+    }
+    component.attestations = join(&digest, &component.attestations, &own).map_err(failed)?;
     Ok(())
 }
 
@@ -88,8 +101,11 @@ pub fn write_beside(file: &Path, attestations: &[Envelope]) -> Outcome {
 
 /// Adds to what lies beside a file.
 pub fn add_beside(file: &Path, component: &Component) -> Outcome {
-    let known = read_beside(file, &component.digest())?;
-    write_beside(file, &merge(&known, &component.attestations))
+    let digest = component.digest();
+    let known = read_beside(file, &digest)?;
+    let all = join(&digest, &known, &component.attestations)
+        .map_err(|error| Failure::failed(format!("{}: {error}", component.name)))?;
+    write_beside(file, &all)
 }
 
 fn builder() -> String {
@@ -131,6 +147,8 @@ fn without_credentials(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use noetl_registry::signatures::about;
+
     use super::*;
     use crate::plugin::component::tests::empty;
 
@@ -148,14 +166,68 @@ mod tests {
         assert_eq!(Component::read(&file).expect("reads").attestations, component.attestations);
         sign(&mut component, &SecretKey::generate().expect("a key").0).expect("signs");
         add_beside(&file, &component).expect("adds");
-        let (signers, _) = noetl_registry::signatures::about(
-            &component.digest(),
-            &Component::read(&file).expect("reads").attestations,
-        );
+        let (signers, _) = about(&component.digest(), &Component::read(&file).expect("reads").attestations);
         assert_eq!(signers.len(), 2);
         assert!(read_beside(&file, &Digest::of(b"other")).expect("reads").is_empty());
         write_beside(&file, &[]).expect("removes");
         assert!(read_beside(&file, &component.digest()).expect("reads").is_empty());
+    }
+
+    /// What somebody else says of how the component was made, as it comes from a server or a file.
+    fn claimed(component: &Component, digest: Digest, key: Option<&SecretKey>) -> Envelope {
+        let build =
+            Build { builder: "mallory".to_owned(), tool: String::new(), toolchain: String::new(), source: None };
+        let mut envelope = Envelope::unsigned(&Statement { digest, ..statement(component, Some(build)) });
+        if let Some(key) = key {
+            envelope.sign(key).expect("signs");
+        }
+        Envelope::parse(&envelope.to_json()).expect("reads")
+    }
+
+    #[test]
+    fn signing_approves_the_bytes_and_adopts_nobodys_account_of_them() {
+        let mut component = empty(MANIFEST);
+        let (ada, mallory) = (SecretKey::generate().expect("a key").0, SecretKey::generate().expect("a key").0);
+        component.attestations = vec![claimed(&component, component.digest(), Some(&mallory))];
+        sign(&mut component, &ada).expect("signs");
+        let (signers, provenance) = about(&component.digest(), &component.attestations);
+        assert_eq!(signers.len(), 2);
+        assert_eq!(provenance.expect("it is still claimed").signed_by, [mallory.public()]);
+        let once = component.attestations.clone();
+        for key in [&ada, &mallory] {
+            // As another command finds it.
+            let read = once.iter().map(|envelope| Envelope::parse(&envelope.to_json()).expect("reads"));
+            component.attestations = read.collect();
+            sign(&mut component, key).expect("signs");
+            assert_eq!(component.attestations, once, "it has said so already");
+        }
+    }
+
+    #[test]
+    fn a_build_signs_its_own_account() {
+        let mut component = empty(MANIFEST);
+        let ada = SecretKey::generate().expect("a key").0;
+        let folder = tempfile::tempdir().expect("folder");
+        component.attestations = vec![of_build(&component, folder.path(), "rustc".to_owned())];
+        sign(&mut component, &ada).expect("signs");
+        let (_, provenance) = about(&component.digest(), &component.attestations);
+        assert_eq!(provenance.expect("of the build").signed_by, [ada.public()]);
+        assert_eq!(component.attestations.len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_signed_beside_a_statement_about_other_bytes() {
+        let ada = SecretKey::generate().expect("a key").0;
+        let mut component = empty(MANIFEST);
+        let other = claimed(&component, Digest::of(b"other"), None);
+        let odd = claimed(&component, component.digest(), None).to_json();
+        let odd = String::from_utf8(odd).expect("JSON").replace("vnd.in-toto+json", "vnd.other+json");
+        for wrong in [other, Envelope::parse(odd.as_bytes()).expect("reads")] {
+            component.attestations = vec![wrong.clone()];
+            let refused = sign(&mut component, &ada).expect_err("refused");
+            assert!(refused.message.contains("nothing was signed"), "{refused}");
+            assert_eq!(component.attestations, [wrong]);
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn text(shown: &Value, paint: Paint) -> String {
     ));
     let origins: Vec<[String; 5]> = rows.iter().rev().filter_map(origin_cells).collect();
     if !origins.is_empty() {
-        parts.push(table(["version", "signed by", "built by", "from", "with"], origins));
+        parts.push(table(["version", "signed by", "provenance", "from", "with"], origins));
     }
     let pairs = |value: &Value| -> Vec<[String; 2]> {
         value.as_object().into_iter().flatten().map(|(name, value)| [name.clone(), cell(value)]).collect()
@@ -143,7 +143,17 @@ fn origin_cells(row: &Value) -> Option<[String; 5]> {
         (Some(toolchain), Some(tool)) => format!("{toolchain}; {tool}"),
         _ => "-".to_owned(),
     };
-    Some([cell(&version["version"]), signed, cell(&made["builder"]), from, with])
+    Some([cell(&version["version"]), signed, claim(made), from, with])
+}
+
+/// Who is said to have built it, and whose word that is: whoever has signed the bytes need not stand by the account.
+fn claim(made: &Value) -> String {
+    let signed = made["signed_by"].as_array().is_some_and(|keys| !keys.is_empty());
+    match (made.is_null(), signed) {
+        (true, _) => "-".to_owned(),
+        (_, true) => format!("{} (signed by {})", cell(&made["builder"]), cell(&made["signed_by"])),
+        (_, false) => format!("{} (claimed by nobody)", cell(&made["builder"])),
+    }
 }
 
 /// The limits of what `stable` serves, else of the newest version.
@@ -188,9 +198,25 @@ mod tests {
         });
         shown["unsigned"] = json!({ "1.1.0": "it is not signed" });
         let text = text(&shown, Paint::plain());
-        for wanted in ["ed25519:aa", "nobody", "ada@laptop", "0123456789ab and changes", "rustc 1.95.0", "NOT SERVED"] {
+        for wanted in [
+            "ed25519:aa",
+            "nobody",
+            "ada@laptop (claimed by nobody)",
+            "0123456789ab and changes",
+            "rustc 1.95.0",
+            "NOT SERVED",
+        ] {
             assert!(text.contains(wanted), "{wanted} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn an_account_of_the_build_is_shown_with_whose_word_it_is() {
+        let mut shown = shown();
+        shown["versions"][0]["entry"]["signers"] = json!(["ed25519:aa", "ed25519:bb"]);
+        shown["versions"][0]["entry"]["provenance"] = json!({ "builder": "ada", "signed_by": ["ed25519:bb"] });
+        let text = text(&shown, Paint::plain());
+        assert!(text.contains("ada (signed by ed25519:bb)"), "{text}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `noetl plugin sign`: somebody stands by a component, in a file or on the server.
 //!
-//! The bytes are fetched and their digest is computed here: what is signed is what was seen, not what a server says.
+//! The bytes are fetched and their digest is computed here: what is signed is what was seen, not what a server says. The
+//! same goes for what the server has recorded about them: it is verified before it is carried anywhere, and never signed.
 
 use std::path::Path;
 
@@ -65,14 +66,20 @@ pub fn on_server(what: &str) -> Outcome<(PluginPath, Version)> {
     Ok((path, version.parse().map_err(|error: semver::Error| wrong(&error.to_string()))?))
 }
 
-/// The bytes of a version with what is said about them.
+/// The bytes of a version with what is said about them. A server verifies what it records, so what does not hold here
+/// was changed since, or the server is not to be trusted.
 pub async fn from_server(client: &Client, path: &PluginPath, version: &Version) -> Outcome<Component> {
     let bytes = super::fetch::download(client, path, Some(version), None).await?;
     let mut component = Component::parse(format!("{path} {version}"), bytes)?;
     let number = version.to_string();
     let answer = client.get(&super::verb(path, "attestations"), &[("version", Some(&number))]).await?;
     let said = answer.get("attestations").cloned().unwrap_or(Value::Null);
-    component.attestations = serde_json::from_value::<Vec<Envelope>>(said)
-        .map_err(|error| Failure::failed(format!("{path} {version}: the server's attestations: {error}")))?;
+    let wrong = |error: String| Failure::failed(format!("{path} {version}: the server's attestations: {error}"));
+    let said: Vec<Envelope> = serde_json::from_value(said).map_err(|error| wrong(error.to_string()))?;
+    let digest = component.digest();
+    for envelope in &said {
+        envelope.open_for(&digest).map_err(|error| wrong(error.to_string()))?;
+    }
+    component.attestations = said;
     Ok(component)
 }

@@ -11,7 +11,7 @@ use super::resolve::{Resolved, Source, View};
 use super::state::{Entry, Slot};
 use super::{Catalog, must_own, must_speak_for};
 use crate::names::{Actor, ChannelName};
-use crate::signatures::{AttestationError, Envelope, MAX_ENVELOPES, merge};
+use crate::signatures::{Envelope, join};
 
 /// A version to be pushed. Its bytes are in the payload store already.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct NewVersion {
     /// Moved to the version by the push.
     pub channel: ChannelName,
     pub reason: String,
-    /// Said about the bytes; whoever pushes has verified them.
+    /// Said about the bytes; verified before it is written, whoever has looked at it before.
     pub attestations: Vec<Envelope>,
 }
 
@@ -140,12 +140,13 @@ impl Catalog {
     }
 
     /// Makes a version known and moves its channel to it. Pushing the same bytes again is no error.
-    pub async fn push(&self, actor: &Actor, new: NewVersion) -> Result<PushOutcome, CatalogError> {
+    pub async fn push(&self, actor: &Actor, mut new: NewVersion) -> Result<PushOutcome, CatalogError> {
         let (path, version) = (new.manifest.path.clone(), new.manifest.version.clone());
         must_own(actor, &path)?;
         if !self.payloads.contains(&new.digest) {
             return Err(CatalogError::BytesMissing { path, version, digest: new.digest });
         }
+        new.attestations = join(&new.digest, &[], &new.attestations)?;
         let changed = self
             .ledger
             .change(|state| {
@@ -184,7 +185,7 @@ impl Catalog {
     }
 
     /// Adds what is said about a version to what is known; what is known already changes nothing. Each envelope must
-    /// be about the version's bytes, and its signatures must hold.
+    /// be about the version's bytes, its signatures must hold, and nothing that counted may be lost.
     pub async fn attest(
         &self,
         actor: &Actor,
@@ -203,13 +204,7 @@ impl Catalog {
                     None => view.unknown(&path, &version),
                 });
             };
-            for envelope in attestations {
-                envelope.open_for(&entry.digest)?;
-            }
-            let merged = merge(&entry.attestations, attestations);
-            if merged.len() > MAX_ENVELOPES {
-                return Err(AttestationError::TooMany.into());
-            }
+            let merged = join(&entry.digest, &entry.attestations, attestations)?;
             let event = (merged != entry.attestations).then(|| {
                 let (path, version) = (path.clone(), version.clone());
                 self.event(actor, reason, What::VersionAttested { path, version, attestations: merged })

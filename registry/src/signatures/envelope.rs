@@ -5,6 +5,9 @@
 //! bytes it came in: nothing has to be written in one canonical way by two programs.
 //!
 //! An envelope without signatures is allowed: it says where something comes from, and nobody vouches for it.
+//!
+//! Whoever signs should know what is said. An envelope remembers whether its statement was written here or was read:
+//! the second is somebody else's word, which may be verified and carried on, but is not for the taking.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,6 +33,8 @@ pub enum AttestationError {
     TooLarge,
     #[error("a version has at most {MAX_ENVELOPES} attestations, and this would be more")]
     TooMany,
+    #[error("a statement has at most {MAX_SIGNATURES} signatures, and this would be more: nothing was taken")]
+    TooManySignatures,
     #[error("an attestation cannot be read: {0}")]
     Malformed(String),
     #[error("an attestation is signed by `{0}`, which is no key this server can check: only `ed25519:` keys are known")]
@@ -40,14 +45,26 @@ pub enum AttestationError {
     OtherDigest { said: Digest, actual: Digest },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
     payload_type: String,
     /// The statement in base64.
     payload: String,
     signatures: Vec<Signature>,
+    /// The statement was written by this program and not read from anywhere.
+    #[serde(skip)]
+    is_own: bool,
 }
+
+/// Where the statement was written is no part of what is said.
+impl PartialEq for Envelope {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_about_the_same(other) && self.signatures == other.signatures
+    }
+}
+
+impl Eq for Envelope {}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Signature {
@@ -67,7 +84,7 @@ impl Envelope {
     /// The statement, signed by nobody.
     pub fn unsigned(statement: &Statement) -> Self {
         let payload = STANDARD.encode(statement.to_json());
-        Self { payload_type: PAYLOAD_TYPE.to_owned(), payload, signatures: Vec::new() }
+        Self { payload_type: PAYLOAD_TYPE.to_owned(), payload, signatures: Vec::new(), is_own: true }
     }
 
     /// From JSON, with its bounds checked.
@@ -85,22 +102,27 @@ impl Envelope {
 
     /// Adds a signature; signing twice with a key changes nothing, since ed25519 has no randomness in it.
     pub fn sign(&mut self, key: &SecretKey) -> Result<(), AttestationError> {
+        self.must_hold_a_statement()?;
         let message = encoding(&self.payload_type, &self.statement_bytes()?);
         let signature = Signature { keyid: key.public().to_string(), sig: STANDARD.encode(key.sign(&message)) };
-        if !self.signatures.contains(&signature) {
-            self.signatures.push(signature);
+        if self.signatures.contains(&signature) {
+            return Ok(());
         }
+        if self.signatures.len() >= MAX_SIGNATURES {
+            return Err(AttestationError::TooManySignatures);
+        }
+        self.signatures.push(signature);
         Ok(())
     }
 
     /// Reads the statement and verifies every signature: one that does not hold spoils the whole.
     pub fn open(&self) -> Result<Attestation, AttestationError> {
-        let malformed = |what: &str| AttestationError::Malformed(what.to_owned());
-        if self.payload_type != PAYLOAD_TYPE {
-            return Err(malformed("it holds no in-toto statement"));
-        }
-        if self.payload.len() > MAX_ENVELOPE_BYTES || self.signatures.len() > MAX_SIGNATURES {
+        self.must_hold_a_statement()?;
+        if self.payload.len() > MAX_ENVELOPE_BYTES {
             return Err(AttestationError::TooLarge);
+        }
+        if self.signatures.len() > MAX_SIGNATURES {
+            return Err(AttestationError::TooManySignatures);
         }
         let bytes = self.statement_bytes()?;
         let message = encoding(&self.payload_type, &bytes);
@@ -127,14 +149,34 @@ impl Envelope {
         Ok(attestation)
     }
 
+    /// Whether the statement was written by this program: a build's word about itself, for example.
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    pub(super) fn is_unsigned(&self) -> bool {
+        self.signatures.is_empty()
+    }
+
     pub(super) fn is_about_the_same(&self, other: &Envelope) -> bool {
         self.payload_type == other.payload_type && self.payload == other.payload
     }
 
+    /// One signature a key: a second one of the same says nothing more.
     pub(super) fn add_signatures(&mut self, other: &Envelope) {
-        let new = other.signatures.iter().filter(|signature| !self.signatures.contains(signature));
-        let new: Vec<_> = new.cloned().collect();
-        self.signatures.extend(new);
+        for signature in &other.signatures {
+            if !self.signatures.iter().any(|there| there.keyid.eq_ignore_ascii_case(&signature.keyid)) {
+                self.signatures.push(signature.clone());
+            }
+        }
+    }
+
+    /// A signature of another kind of payload would mean something that nobody here has looked at.
+    fn must_hold_a_statement(&self) -> Result<(), AttestationError> {
+        if self.payload_type == PAYLOAD_TYPE {
+            return Ok(());
+        }
+        Err(AttestationError::Malformed("it holds no in-toto statement".to_owned()))
     }
 
     fn statement_bytes(&self) -> Result<Vec<u8>, AttestationError> {

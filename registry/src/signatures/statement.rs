@@ -24,13 +24,13 @@ pub struct Statement {
     pub path: PluginPath,
     pub version: Version,
     pub digest: Digest,
-    /// How it was made, as far as that is known.
-    pub provenance: Option<Provenance>,
+    /// How it was made, as far as that is known; none when the signers only stand by the bytes.
+    pub provenance: Option<Build>,
 }
 
 /// How a component was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Provenance {
+pub struct Build {
     /// Who built it, in their own words; a signature says who stands by it.
     pub builder: String,
     /// The program that built it.
@@ -82,7 +82,7 @@ impl Statement {
         statement.to_string().into_bytes()
     }
 
-    fn predicate(&self, provenance: &Provenance) -> Value {
+    fn predicate(&self, provenance: &Build) -> Value {
         let sources: Vec<Value> = provenance.source.iter().map(Source::to_value).collect();
         json!({
             "buildDefinition": {
@@ -109,12 +109,12 @@ impl Statement {
         let name = subject.name.split_once('@').ok_or("its subject is not named `path@version`")?;
         let path = PluginPath::new(name.0).map_err(|error| format!("its subject: {error}"))?;
         let version = name.1.parse().map_err(|error| format!("its subject's version: {error}"))?;
-        let provenance = (wire.predicate_type == PROVENANCE).then(|| Provenance::of(&wire.predicate)).flatten();
+        let provenance = (wire.predicate_type == PROVENANCE).then(|| Build::of(&wire.predicate)).flatten();
         Ok(Self { path, version, digest, provenance })
     }
 }
 
-impl Provenance {
+impl Build {
     /// What a SLSA predicate says of this; none when it is about another kind of build.
     fn of(predicate: &Value) -> Option<Self> {
         let (build, run) = (&predicate["buildDefinition"], &predicate["runDetails"]);

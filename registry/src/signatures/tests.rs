@@ -7,7 +7,7 @@ fn statement(content: &[u8]) -> Statement {
         path: PluginPath::new("acme/a").expect("a path"),
         version: Version::new(1, 0, 0),
         digest: Digest::of(content),
-        provenance: Some(Provenance {
+        provenance: Some(Build {
             builder: "ada@laptop".to_owned(),
             tool: "noetl 0.1.0".to_owned(),
             toolchain: "rustc 1.95.0".to_owned(),
@@ -63,7 +63,67 @@ fn equal_inputs_give_equal_envelopes_and_signatures_are_joined() {
     assert_eq!(merged, [signed(b"x", &[&ada, &bob])]);
     let (signers, provenance) = about(&Digest::of(b"x"), &merged);
     assert_eq!(signers.len(), 2);
-    assert_eq!(provenance, statement(b"x").provenance);
+    let provenance = provenance.expect("they say how it was made");
+    assert_eq!((Some(provenance.build), provenance.signed_by), (statement(b"x").provenance, signers));
+}
+
+#[test]
+fn an_account_of_a_build_is_the_word_of_those_who_signed_it() {
+    let (ada, bob) = (key(), key());
+    let mut approval = Envelope::unsigned(&Statement { provenance: None, ..statement(b"x") });
+    approval.sign(&bob).expect("signs");
+    let signed_by = |account: Envelope| {
+        let (signers, provenance) = about(&Digest::of(b"x"), &[approval.clone(), account]);
+        assert!(signers.contains(&bob.public()));
+        provenance.expect("an account").signed_by
+    };
+    assert_eq!(
+        signed_by(signed(b"x", &[&ada])),
+        [ada.public()],
+        "whoever approves the bytes adopts no account of them"
+    );
+    assert!(signed_by(signed(b"x", &[])).is_empty());
+}
+
+#[test]
+fn what_is_read_is_not_ones_own_and_other_payloads_are_not_signed() {
+    let envelope = signed(b"x", &[]);
+    let read = Envelope::parse(&envelope.to_json()).expect("reads");
+    assert!(envelope.is_own() && !read.is_own());
+    assert_eq!(envelope, read, "where it was written is no part of it");
+    let mut json: serde_json::Value = serde_json::from_slice(&envelope.to_json()).expect("JSON");
+    json["payloadType"] = serde_json::json!("text/plain");
+    let mut other = Envelope::parse(json.to_string().as_bytes()).expect("reads");
+    assert!(matches!(other.sign(&key()), Err(AttestationError::Malformed(_))));
+}
+
+#[test]
+fn nothing_that_is_added_makes_a_signature_count_no_more() {
+    let digest = Digest::of(b"x");
+    let mut known = Vec::new();
+    for _ in 0..16 {
+        known = join(&digest, &known, &[signed(b"x", &[&key()])]).expect("sixteen keys");
+    }
+    assert_eq!(about(&digest, &known).0.len(), 16);
+    let more = join(&digest, &known, &[signed(b"x", &[&key()])]);
+    assert_eq!(more, Err(AttestationError::TooManySignatures));
+    assert_eq!(known[0].clone().sign(&key()), Err(AttestationError::TooManySignatures));
+    assert!(matches!(join(&digest, &known, &[signed(b"y", &[])]), Err(AttestationError::OtherDigest { .. })));
+}
+
+#[test]
+fn accounts_that_nobody_signed_take_no_room_from_signatures() {
+    let digest = Digest::of(b"x");
+    let unsigned = |number: u64| {
+        let statement = Statement { version: Version::new(number, 0, 0), ..statement(b"x") };
+        Envelope::unsigned(&statement)
+    };
+    let many: Vec<Envelope> = (0..40).map(unsigned).collect();
+    let known = join(&digest, &[], &many).expect("one of them stays");
+    assert_eq!(known, [unsigned(0)]);
+    let ada = key();
+    let signed = join(&digest, &known, &[signed(b"x", &[&ada])]).expect("there is room");
+    assert_eq!(about(&digest, &signed).0, [ada.public()]);
 }
 
 #[test]
@@ -87,6 +147,8 @@ fn a_namespace_takes_its_signers_and_every_entry_counts() {
         assert!(text.contains(&part), "{part} is not in {text}");
     }
     assert!(check("systematic/x", &[]).is_ok(), "a namespace ends at its slash");
+    assert!(check("system/auth/ldap", &[&ada]).is_err(), "what lies under a path is covered with it");
+    assert_eq!(check("system/authority", &[&ada]), Ok(()), "a sibling is not");
 }
 
 #[test]

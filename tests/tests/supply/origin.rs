@@ -41,7 +41,16 @@ fn a_build_says_where_it_comes_from_and_its_bytes_do_not_depend_on_it() {
         json!({ "repository": "https://example.com/greeter.git", "commit": commit, "dirty": false })
     );
     assert!(made["toolchain"].as_str().is_some_and(|text| text.starts_with("rustc ")), "{made}");
-    user.on(&server, &["plugin", "show", "acme/greeter"]).ok().says(&commit[..12]).says("ada at the bench");
+    assert_eq!(made["signed_by"], json!([release]), "whoever builds signs how it was built");
+    user.on(&server, &["plugin", "show", "acme/greeter"]).ok().says(&commit[..12]).says("ada at the bench (signed by");
+
+    // Another who signs it stands by the bytes, and not by that account of them.
+    let auditor = user.key("auditor");
+    user.on(&server, &["plugin", "sign", "acme/greeter@0.1.0", "--key", "auditor"]).ok().says(&auditor);
+    let shown = user.on(&server, &["plugin", "show", "acme/greeter", "--json"]).ok().json();
+    let entry = &shown["versions"][0]["entry"];
+    assert_eq!(entry["signers"].as_array().map(Vec::len), Some(2));
+    assert_eq!(entry["provenance"]["signed_by"], json!([release]));
 
     let sbom = user.on(&server, &["plugin", "sbom", "acme/greeter@0.1.0"]).ok().json();
     assert_eq!(sbom["bomFormat"], "CycloneDX");
