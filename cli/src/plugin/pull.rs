@@ -26,6 +26,12 @@ pub struct Pull {
 impl Pull {
     pub async fn run(self, context: &Context) -> Outcome {
         let (component, published) = oci::pull(&oci::reference(&self.from)?, &self.registry).await?;
+        if published.left_out > 0 {
+            context.output.detail(format_args!(
+                "{} attestations are left out: they are about other things, or signed in ways not known here",
+                published.left_out
+            ));
+        }
         let manifest = &component.manifest;
         let file = self.output.unwrap_or_else(|| {
             let name = manifest.path.as_str().rsplit('/').next().unwrap_or("plugin");

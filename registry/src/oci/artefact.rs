@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use noetl_contract::{Digest, Manifest, inspect};
 use oci_client::manifest::{IMAGE_CONFIG_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::MAX_COMPONENT_BYTES;
 use super::error::OciError;
-use crate::signatures::{Envelope, MAX_ENVELOPE_BYTES, MAX_ENVELOPES};
+use crate::signatures::{Envelope, MAX_ENVELOPE_BYTES};
 
 /// Of the Wasm artefact layout.
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
@@ -21,6 +21,8 @@ const LAYER: &str = "application/wasm";
 const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
 /// Largest manifest that is read.
 pub(super) const MAX_MANIFEST_BYTES: usize = 4 << 20;
+/// Most envelopes beside an artefact that are looked at: other signers keep theirs under the same tag.
+const MAX_LAYERS: usize = 64;
 
 /// A component with what is said about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,14 +86,42 @@ pub(super) fn pack_attestations(envelopes: &[Envelope]) -> Packed {
     let mut blobs: Vec<Bytes> = envelopes.iter().map(|envelope| Bytes::from(envelope.to_json())).collect();
     let layers: Vec<OciDescriptor> = blobs.iter().map(|blob| descriptor(ENVELOPE, blob)).collect();
     let digests: Vec<&str> = layers.iter().map(|layer| layer.digest.as_str()).collect();
-    // The form of an image's config, because clients that only copy images look into it.
-    let config = json!({
-        "architecture": "", "os": "", "config": {}, "rootfs": { "type": "layers", "diff_ids": digests },
-    });
-    let config = Bytes::from(config.to_string());
+    let config = config_of(&digests);
     let manifest = manifest(descriptor(IMAGE_CONFIG_MEDIA_TYPE, &config), layers, None);
     blobs.insert(0, config);
     Packed { manifest, blobs }
+}
+
+/// The artefact `there` with the envelopes in the place of the layers `replaced`. Whatever else others have put there stays
+/// as it is, in fields that are not known here too: their layers are in the registry already.
+pub(super) fn add_attestations(
+    there: &[u8],
+    replaced: &[Digest],
+    envelopes: &[Envelope],
+    what: &str,
+) -> Result<Packed, OciError> {
+    read(there, what)?;
+    let wrong = |problem: String| OciError::NotAPlugin { what: what.to_owned(), problem };
+    let mut manifest: Value = serde_json::from_slice(there).map_err(|error| wrong(error.to_string()))?;
+    let replaced: Vec<String> = replaced.iter().map(Digest::to_string).collect();
+    let is_kept = |layer: &&Value| !replaced.iter().any(|digest| layer["digest"] == digest.as_str());
+    let mut layers: Vec<Value> = manifest["layers"].as_array().into_iter().flatten().filter(is_kept).cloned().collect();
+    let mut blobs: Vec<Bytes> = envelopes.iter().map(|envelope| Bytes::from(envelope.to_json())).collect();
+    layers.extend(blobs.iter().map(|blob| json!(descriptor(ENVELOPE, blob))));
+    let digests: Vec<&str> = layers.iter().filter_map(|layer| layer["digest"].as_str()).collect();
+    let config = config_of(&digests);
+    manifest["config"] = json!(descriptor(IMAGE_CONFIG_MEDIA_TYPE, &config));
+    manifest["layers"] = Value::Array(layers);
+    blobs.insert(0, config);
+    Ok(Packed { manifest: Bytes::from(manifest.to_string()), blobs })
+}
+
+/// The form of an image's config, because clients that only copy images look into it.
+fn config_of(layers: &[&str]) -> Bytes {
+    let config = json!({
+        "architecture": "", "os": "", "config": {}, "rootfs": { "type": "layers", "diff_ids": layers },
+    });
+    Bytes::from(config.to_string())
 }
 
 fn manifest(config: OciDescriptor, layers: Vec<OciDescriptor>, annotations: Option<BTreeMap<String, String>>) -> Bytes {
@@ -139,9 +169,15 @@ pub(super) fn is_component(manifest: &[u8], what: &str) -> Result<bool, OciError
 /// The layers with envelopes; what else others have put there is left alone.
 pub(super) fn envelope_layers(manifest: &[u8], what: &str) -> Result<Vec<Layer>, OciError> {
     let layers = read(manifest, what)?.layers;
-    let envelopes = layers.iter().filter(|layer| layer.media_type == ENVELOPE).take(MAX_ENVELOPES);
+    let envelopes = layers.iter().filter(|layer| layer.media_type == ENVELOPE).take(MAX_LAYERS);
     // One that is too long was not made here.
     Ok(envelopes.filter_map(|layer| sized(layer, what, MAX_ENVELOPE_BYTES as u64).ok()).collect())
+}
+
+/// An envelope that holds and is about the component. Others, of signers whose keys are not known here or about other
+/// things, are left where they are: whoever takes the component could only refuse them.
+pub(super) fn envelope_about(blob: &[u8], component: &Digest) -> Option<Envelope> {
+    Envelope::parse(blob).ok().filter(|envelope| envelope.open_for(component).is_ok())
 }
 
 fn sized(layer: &OciDescriptor, what: &str, most: u64) -> Result<Layer, OciError> {

@@ -17,12 +17,13 @@ use noetl_contract::Digest;
 use oci_client::manifest::{ImageIndexEntry, OCI_IMAGE_INDEX_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE, OciImageIndex};
 use sha2::{Digest as _, Sha256};
 
+use super::MAX_COMPONENT_BYTES;
 use super::artefact::{
-    Artefact, MAX_MANIFEST_BYTES, Packed, attestation_tag, envelope_layers, is_component, layer, must_be, pack,
-    pack_attestations,
+    Artefact, MAX_MANIFEST_BYTES, Packed, attestation_tag, envelope_about, envelope_layers, is_component, layer,
+    must_be, pack, pack_attestations,
 };
 use super::error::OciError;
-use crate::signatures::Envelope;
+use crate::signatures::{Envelope, MAX_ENVELOPE_BYTES};
 
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 const CHANNELS: &str = "io.noetl.channels";
@@ -142,7 +143,7 @@ impl Bundle {
 
     /// The bytes of a version.
     pub fn component(&self, version: &Bundled) -> Result<Bytes, OciError> {
-        self.blob(&version.digest, &version.name)
+        self.blob(&version.digest, &version.name, MAX_COMPONENT_BYTES)
     }
 
     fn read_index(&self, index: &OciImageIndex) -> Result<Vec<Bundled>, OciError> {
@@ -154,11 +155,11 @@ impl Bundle {
             let digest: Digest = entry.digest.parse().map_err(|_| {
                 OciError::Bundle(format!("its index names `{}`, which is no sha256 digest", entry.digest))
             })?;
-            let manifest = self.blob(&digest, &name)?;
+            let manifest = self.blob(&digest, &name, MAX_MANIFEST_BYTES as u64)?;
             if is_component(&manifest, &name)? {
                 components.push((name, digest, annotations, manifest));
             } else if let Some(tag) = name.rsplit(':').next().filter(|tag| tag.ends_with(".att")) {
-                beside.insert(tag.to_owned(), self.envelopes(&manifest, &name)?);
+                beside.insert(tag.to_owned(), (name.clone(), manifest));
             } else {
                 return Err(OciError::NotAPlugin {
                     what: name,
@@ -171,22 +172,26 @@ impl Bundle {
             if !self.place(&layer.digest).is_file() {
                 return Err(OciError::Bundle(format!("the blob {} of {name} is missing", layer.digest)));
             }
+            let attestations = match beside.get(&attestation_tag(&manifest_digest)) {
+                Some((tag, attestations)) => self.envelopes(attestations, tag, &layer.digest)?,
+                None => Vec::new(),
+            };
             let channels = annotations.get(CHANNELS).map(String::as_str).unwrap_or_default().split(',');
             Ok(Bundled {
                 channels: channels.filter(|channel| !channel.is_empty()).map(str::to_owned).collect(),
                 ring: annotations.get(RING).cloned(),
                 digest: layer.digest,
-                attestations: beside.remove(&attestation_tag(&manifest_digest)).unwrap_or_default(),
+                attestations,
                 name,
             })
         });
         versions.collect()
     }
 
-    fn envelopes(&self, manifest: &[u8], name: &str) -> Result<Vec<Envelope>, OciError> {
+    fn envelopes(&self, manifest: &[u8], name: &str, component: &Digest) -> Result<Vec<Envelope>, OciError> {
         let mut envelopes = Vec::new();
         for layer in envelope_layers(manifest, name)? {
-            envelopes.extend(Envelope::parse(&self.blob(&layer.digest, name)?).ok());
+            envelopes.extend(envelope_about(&self.blob(&layer.digest, name, MAX_ENVELOPE_BYTES as u64)?, component));
         }
         Ok(envelopes)
     }
@@ -195,12 +200,22 @@ impl Bundle {
         self.folder.join(digest.hex())
     }
 
-    fn blob(&self, digest: &Digest, what: &str) -> Result<Bytes, OciError> {
-        let bytes = std::fs::read(self.place(digest))
-            .map_err(|_| OciError::Bundle(format!("the blob {digest} of {what} is missing")))?;
+    /// A blob of at most so many bytes: what a manifest says of its size is not believed.
+    fn blob(&self, digest: &Digest, what: &str, most: u64) -> Result<Bytes, OciError> {
+        let missing = |_: std::io::Error| OciError::Bundle(format!("the blob {digest} of {what} is missing"));
+        let place = self.place(digest);
+        within(&format!("the blob {digest} of {what}"), std::fs::metadata(&place).map_err(missing)?.len(), most)?;
+        let bytes = std::fs::read(place).map_err(missing)?;
         must_be(digest, &bytes, what)?;
         Ok(Bytes::from(bytes))
     }
+}
+
+fn within(what: &str, size: u64, most: u64) -> Result<(), OciError> {
+    if size > most {
+        return Err(OciError::TooLarge { what: what.to_owned(), size, most });
+    }
+    Ok(())
 }
 
 /// Writes every blob under its digest, checked, and answers with the index.
@@ -220,13 +235,15 @@ fn unpack(source: impl Read, folder: &Path) -> Result<Option<Vec<u8>>, OciError>
             continue;
         }
         if name == "index.json" {
+            within("`index.json` in the bundle", entry.size(), MAX_MANIFEST_BYTES as u64)?;
             let mut text = Vec::new();
-            entry.take(MAX_MANIFEST_BYTES as u64).read_to_end(&mut text).map_err(damaged)?;
+            entry.read_to_end(&mut text).map_err(damaged)?;
             index = Some(text);
             continue;
         }
         let digest = name.strip_prefix(BLOBS).and_then(|digits| digits.parse::<Digest>().ok());
         let digest = digest.ok_or_else(|| OciError::Bundle(format!("`{name}` has no place in an OCI image layout")))?;
+        within(&format!("`{name}` in the bundle"), entry.size(), MAX_COMPONENT_BYTES)?;
         let file = File::create(folder.join(digest.hex())).map_err(OciError::io("unpack the bundle"))?;
         let actual = copy(&mut entry, file)?;
         if actual != digest {

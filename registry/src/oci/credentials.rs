@@ -33,7 +33,11 @@ impl Credentials {
         let server = if registry == DOCKER_HUB.0 { DOCKER_HUB.1 } else { registry };
         match get_credential_from_reader(BufReader::new(opened), server) {
             Ok(DockerCredential::UsernamePassword(name, password)) => Ok(Self(RegistryAuth::Basic(name, password))),
-            Ok(DockerCredential::IdentityToken(token)) => Ok(Self(RegistryAuth::Bearer(token))),
+            // A refresh token of OAuth: it is to be exchanged for another, and is no word for the registry itself.
+            Ok(DockerCredential::IdentityToken(_)) => Err(wrong(format!(
+                "they are an identity token (OAuth), and such logins are not supported: run `docker login {registry}` \
+                 with a user name and a password or an access token"
+            ))),
             Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(Self::nobody()),
             // What a helper said may hold a secret.
             Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {

@@ -11,7 +11,8 @@
 //! Invariants:
 //! 1. No byte of a component is believed before its digest was computed here.
 //! 2. What a registry or a bundle says is bounded before it is held in memory.
-//! 3. Attestations carried along prove nothing by themselves: the server verifies them.
+//! 3. Attestations carried along prove nothing by themselves: the server verifies them. Those that do not hold or are
+//!    about other things are left out when a component is taken, and left alone when one is put.
 //!
 //! On a crash or a lost connection a push leaves blobs that no tag names, and a tag that is moved last.
 

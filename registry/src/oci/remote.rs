@@ -10,12 +10,13 @@ use oci_client::manifest::OCI_IMAGE_MEDIA_TYPE;
 use oci_client::{Client, Reference, RegistryOperation};
 
 use super::artefact::{
-    Artefact, Layer, Packed, attestation_tag, envelope_layers, layer, must_be, pack, pack_attestations,
+    Artefact, Layer, Packed, add_attestations, attestation_tag, envelope_about, envelope_layers, layer, must_be, pack,
+    pack_attestations,
 };
 use super::credentials::Credentials;
 use super::error::OciError;
 use super::reference::{Name, OciReference};
-use crate::signatures::{Envelope, merge};
+use crate::signatures::{Envelope, join};
 
 /// Longest wait for a connection, and for the next piece of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,6 +34,18 @@ pub struct Published {
     pub manifest: Digest,
     /// The component's.
     pub component: Digest,
+    /// Attestations beside it that do not hold or are about other things: they stay there, and are not taken along.
+    pub left_out: usize,
+}
+
+/// What lies beside an artefact.
+#[derive(Default)]
+struct Beside {
+    manifest: Option<Bytes>,
+    /// The layers that hold what is about the component, and what they hold.
+    layers: Vec<Digest>,
+    envelopes: Vec<Envelope>,
+    left_out: usize,
 }
 
 impl Remote {
@@ -63,16 +76,25 @@ impl Remote {
             .await
             .map_err(|error| self.failed(error))?;
         self.put(&target, &packed).await?;
-        let manifest = packed.digest();
+        let (manifest, component) = (packed.digest(), Digest::of(&artefact.component));
+        let mut left_out = 0;
         if !artefact.attestations.is_empty() {
-            let beside = self.beside(&manifest)?;
-            let known = self.attestations(&manifest).await?;
-            let all = merge(&known, &artefact.attestations);
-            if all != known {
-                self.put(&beside, &pack_attestations(&all)).await?;
+            let at = self.beside(&manifest)?;
+            let there = self.attestations(&at, &component).await?;
+            left_out = there.left_out;
+            let all = join(&component, &there.envelopes, &artefact.attestations).map_err(|error| {
+                let (registry, problem) = (self.reference.registry().to_owned(), error.to_string());
+                OciError::Registry { registry, problem }
+            })?;
+            if all != there.envelopes {
+                let packed = match &there.manifest {
+                    Some(manifest) => add_attestations(manifest, &there.layers, &all, &at.to_string())?,
+                    None => pack_attestations(&all),
+                };
+                self.put(&at, &packed).await?;
             }
         }
-        Ok(Published { manifest, component: Digest::of(&artefact.component) })
+        Ok(Published { manifest, component, left_out })
     }
 
     pub async fn pull(&self) -> Result<(Artefact, Published), OciError> {
@@ -90,10 +112,11 @@ impl Remote {
             let (expected, actual) = (wanted.clone(), published.to_string());
             return Err(OciError::WrongDigest { what, expected, actual });
         }
-        let component = self.blob(&target, &layer(&manifest, &what)?).await?;
-        let attestations = self.attestations(&published).await?;
-        let published = Published { manifest: published, component: Digest::of(&component) };
-        Ok((Artefact { component, attestations }, published))
+        let bytes = self.blob(&target, &layer(&manifest, &what)?).await?;
+        let component = Digest::of(&bytes);
+        let beside = self.attestations(&self.beside(&published)?, &component).await?;
+        let published = Published { manifest: published, component, left_out: beside.left_out };
+        Ok((Artefact { component: bytes, attestations: beside.envelopes }, published))
     }
 
     async fn put(&self, target: &Reference, packed: &Packed) -> Result<(), OciError> {
@@ -109,21 +132,26 @@ impl Remote {
         pushed.map(drop).map_err(|error| self.failed(error))
     }
 
-    /// What is said beside an artefact. Envelopes of other makers that cannot be read are not for us.
-    async fn attestations(&self, manifest: &Digest) -> Result<Vec<Envelope>, OciError> {
-        let beside = self.beside(manifest)?;
-        let pulled = self.client.pull_manifest_raw(&beside, &self.credentials.0, &[OCI_IMAGE_MEDIA_TYPE]).await;
+    /// What is said beside an artefact about its component.
+    async fn attestations(&self, at: &Reference, component: &Digest) -> Result<Beside, OciError> {
+        let pulled = self.client.pull_manifest_raw(at, &self.credentials.0, &[OCI_IMAGE_MEDIA_TYPE]).await;
         let manifest = match pulled.map_err(|error| self.failed(error)) {
             Ok((manifest, _)) => manifest,
-            Err(OciError::NotFound(_)) => return Ok(Vec::new()),
+            Err(OciError::NotFound(_)) => return Ok(Beside::default()),
             Err(error) => return Err(error),
         };
-        let mut envelopes = Vec::new();
-        for layer in envelope_layers(&manifest, &beside.to_string())? {
-            let blob = self.blob(&beside, &layer).await?;
-            envelopes.extend(Envelope::parse(&blob).ok());
+        let mut beside = Beside::default();
+        for layer in envelope_layers(&manifest, &at.to_string())? {
+            match envelope_about(&self.blob(at, &layer).await?, component) {
+                Some(envelope) => {
+                    beside.layers.push(layer.digest);
+                    beside.envelopes.push(envelope);
+                }
+                None => beside.left_out += 1,
+            }
         }
-        Ok(envelopes)
+        beside.manifest = Some(manifest);
+        Ok(beside)
     }
 
     fn beside(&self, manifest: &Digest) -> Result<Reference, OciError> {

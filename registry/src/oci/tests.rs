@@ -2,7 +2,7 @@ use bytes::Bytes;
 use noetl_contract::{Digest, PluginPath, Version, manifest};
 use tempfile::TempDir;
 
-use super::artefact::{layer, pack};
+use super::artefact::{MAX_MANIFEST_BYTES, add_attestations, envelope_about, layer, pack, pack_attestations};
 use super::*;
 use crate::signatures::{Envelope, SecretKey, Statement};
 
@@ -117,6 +117,69 @@ fn a_bundle_cannot_reach_outside_of_its_folder() {
 }
 
 #[test]
+fn what_is_too_large_in_a_bundle_is_refused_before_it_is_read() {
+    let of = |name: &str, size: u64, content: &[u8]| {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_ustar();
+        header.set_path(name).expect("a path");
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_cksum();
+        tar.append(&header, content).expect("appends");
+        open(&tar.into_inner().expect("finishes")).expect_err("refused")
+    };
+    // The bytes are not even there.
+    let blob = format!("blobs/sha256/{}", "0".repeat(64));
+    assert!(matches!(of(&blob, MAX_COMPONENT_BYTES + 1, b""), OciError::TooLarge { .. }));
+    let index = of("index.json", MAX_MANIFEST_BYTES as u64 + 1, b"").to_string();
+    assert!(index.contains("index.json") && index.contains("more than"), "{index}");
+}
+
+/// An envelope as other signers of the field make it: no name of a key.
+fn foreign(component: &Bytes) -> Envelope {
+    let mut json: serde_json::Value =
+        serde_json::from_slice(&attested("1.0.0").attestations[0].to_json()).expect("JSON");
+    json["signatures"][0]["keyid"] = serde_json::json!("");
+    let envelope = Envelope::parse(json.to_string().as_bytes()).expect("reads");
+    assert!(envelope.open_for(&Digest::of(component)).is_err());
+    envelope
+}
+
+#[test]
+fn attestations_of_others_are_left_out_of_what_is_taken() {
+    let mut version = bundled("1.0.0", &["stable"]);
+    let ours = version.artefact.attestations.clone();
+    let theirs = foreign(&version.artefact.component);
+    let about_other_bytes = attested("2.0.0").attestations;
+    version.artefact.attestations = [vec![theirs.clone()], ours.clone(), about_other_bytes].concat();
+    let digest = Digest::of(&version.artefact.component);
+    assert_eq!(envelope_about(&theirs.to_json(), &digest), None);
+    let (_folder, bundle) = open(&bundle_of(&[version])).expect("opens");
+    assert_eq!(bundle.versions()[0].attestations, ours);
+}
+
+#[test]
+fn attestations_of_others_stay_where_they_are() {
+    let first = attested("1.0.0");
+    let theirs = foreign(&first.component);
+    let there = pack_attestations(&[theirs.clone(), first.attestations[0].clone()]);
+    let mut manifest: serde_json::Value = serde_json::from_slice(&there.manifest).expect("JSON");
+    manifest["layers"][0]["annotations"] = serde_json::json!({ "predicateType": "x" });
+    manifest["layers"][0]["data"] = serde_json::json!("e30=");
+    let kept = manifest["layers"][0].clone();
+
+    let second = attested("1.0.0").attestations;
+    let replaced = [Digest::of(&first.attestations[0].to_json())];
+    let packed = add_attestations(manifest.to_string().as_bytes(), &replaced, &second, "it").expect("adds");
+    let manifest: serde_json::Value = serde_json::from_slice(&packed.manifest).expect("JSON");
+    let layers = manifest["layers"].as_array().expect("layers");
+    assert_eq!(layers.len(), 2);
+    assert_eq!(layers[0], kept, "with what is not known here too");
+    assert_eq!(layers[1]["digest"], Digest::of(&second[0].to_json()).to_string());
+    assert_eq!(manifest["config"]["digest"], Digest::of(&packed.blobs[0]).to_string());
+}
+
+#[test]
 fn references_name_a_registry_and_say_whether_it_is_this_machine() {
     let read = |text: &str| text.parse::<OciReference>();
     let full = read("oci://127.0.0.1:5000/acme/greeter:1.0.0").expect("valid");
@@ -143,6 +206,9 @@ fn credentials_come_from_the_docker_configuration_and_only_for_their_registry() 
     let ada = oci_client::secrets::RegistryAuth::Basic("ada".to_owned(), "secret".to_owned());
     assert_eq!(of("a:1").expect("reads"), ada);
     assert_eq!(of("b:1").expect("reads"), oci_client::secrets::RegistryAuth::Anonymous);
+    std::fs::write(&file, r#"{"auths":{"a:1":{"identitytoken":"hush"}}}"#).expect("writes");
+    let refused = of("a:1").expect_err("a refresh token is no bearer token").to_string();
+    assert!(refused.contains("docker login a:1") && !refused.contains("hush"), "{refused}");
     std::fs::write(&file, "not JSON").expect("writes");
     assert!(of("a:1").is_err());
 }
