@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use noetl_contract::Digest;
+use noetl_contract::{Capability, CapabilitySet, Digest};
 use noetl_registry::oci::{Bundle, Bundled};
 use noetl_registry::signatures::about;
 use serde_json::{Value, json};
@@ -48,6 +48,28 @@ struct Step {
     bundled: Bundled,
     /// The server has these bytes, these signatures, and its channels point to them.
     done: bool,
+    /// What the server said it would have beyond the running version, and agreed to.
+    agreed: CapabilitySet,
+}
+
+impl Step {
+    /// What to grant when it is sent: what the server has agreed to beside what ran before, and what is new beside the
+    /// versions of the same path that this import sent a moment ago, because they are what it may be compared with now.
+    /// Had somebody else changed what runs in between, the server would ask again.
+    fn grant(&self, earlier: &[Step]) -> Option<String> {
+        let manifest = &self.component.manifest;
+        let mut granted: Vec<Capability> = self.agreed.iter().collect();
+        for step in earlier.iter().filter(|step| !step.done) {
+            let before = &step.component.manifest;
+            if before.path == manifest.path {
+                granted.extend(manifest.capabilities.minus(before.capabilities).iter());
+                granted.extend((!manifest.http.beyond(&before.http).is_empty()).then_some(Capability::HttpClient));
+            }
+        }
+        let granted: CapabilitySet = granted.into_iter().collect();
+        let names: Vec<&str> = granted.iter().map(|capability| capability.name()).collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
 }
 
 impl Import {
@@ -61,9 +83,9 @@ impl Import {
             steps.push(self.check(&client, &bundle, bundled, context).await?);
         }
         let mut lines = Vec::new();
-        for step in &steps {
+        for (place, step) in steps.iter().enumerate() {
             if !step.done && !self.dry_run {
-                self.apply(&client, step, context).await?;
+                self.apply(&client, step, step.grant(&steps[..place]), context).await?;
             }
             let what = if step.done {
                 "was there"
@@ -92,23 +114,23 @@ impl Import {
     async fn check(&self, client: &Client, bundle: &Bundle, bundled: &Bundled, context: &Context) -> Outcome<Step> {
         let component = read(bundle, bundled)?;
         let done = is_done(client, &component, bundled).await?;
+        let mut agreed = CapabilitySet::EMPTY;
         if !done {
             let options = self.options(bundled, self.grant.clone(), true);
-            send(client, &component, &options, &context.output).await.map_err(|mut refusal| {
+            let answer = send(client, &component, &options, &context.output).await.map_err(|mut refusal| {
                 refusal.message = format!("{}: {}; nothing was imported", bundled.name, refusal.message);
                 match refusal.code() {
                     "needs_grant" => refusal.next("look at what it asks for, then import with --grant"),
                     _ => refusal,
                 }
             })?;
+            agreed = agreed_to(&answer);
         }
-        Ok(Step { component, bundled: bundled.clone(), done })
+        Ok(Step { component, bundled: bundled.clone(), done, agreed })
     }
 
-    async fn apply(&self, client: &Client, step: &Step, context: &Context) -> Outcome {
-        // The server has agreed to its capabilities beside what ran before; beside what was imported a moment ago, the
-        // question does not come up again.
-        let options = self.options(&step.bundled, Some("all".to_owned()), false);
+    async fn apply(&self, client: &Client, step: &Step, grant: Option<String>, context: &Context) -> Outcome {
+        let options = self.options(&step.bundled, grant, false);
         send(client, &step.component, &options, &context.output).await?;
         let manifest = &step.component.manifest;
         for channel in step.bundled.channels.iter().skip(1) {
@@ -135,6 +157,14 @@ impl Import {
             format!("imported from {name}")
         })
     }
+}
+
+/// What the push that kept nothing would have added; new hosts are more of `http-client`.
+fn agreed_to(answer: &Value) -> CapabilitySet {
+    let added =
+        answer["added"].as_array().into_iter().flatten().filter_map(|name| name.as_str()?.parse::<Capability>().ok());
+    let reaches_more = answer["added_hosts"].as_array().is_some_and(|hosts| !hosts.is_empty());
+    added.chain(reaches_more.then_some(Capability::HttpClient)).collect()
 }
 
 fn read(bundle: &Bundle, bundled: &Bundled) -> Outcome<Component> {
@@ -179,4 +209,39 @@ fn is_signed_as(known: &Value, digest: &Digest, bundled: &Bundled) -> bool {
     let known: Vec<&str> = known["signers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let (signers, _) = about(digest, &bundled.attestations);
     signers.iter().all(|signer| known.contains(&signer.to_string().as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::component::tests::empty;
+
+    fn step(path: &str, capabilities: &str, answer: &Value, done: bool) -> Step {
+        let manifest =
+            format!("path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = [{capabilities}]\n");
+        let component = empty(&manifest);
+        let (name, digest) = (path.to_owned(), component.digest());
+        let bundled = Bundled { name, channels: Vec::new(), ring: None, digest, attestations: Vec::new() };
+        Step { component, bundled, done, agreed: agreed_to(answer) }
+    }
+
+    #[test]
+    fn a_version_is_granted_what_the_server_agreed_to_and_no_more() {
+        let nothing = json!({ "added": [], "added_hosts": [] });
+        let with_kv = json!({ "added": ["kv"], "added_hosts": [] });
+        let with_hosts = json!({ "added": [], "added_hosts": ["example.com"] });
+        assert_eq!(step("acme/a", "\"log\", \"kv\"", &nothing, false).grant(&[]), None);
+        assert_eq!(step("acme/a", "\"log\", \"kv\"", &with_kv, false).grant(&[]).as_deref(), Some("kv"));
+        assert_eq!(step("acme/a", "\"log\"", &with_hosts, false).grant(&[]).as_deref(), Some("http-client"));
+    }
+
+    #[test]
+    fn what_this_import_has_sent_before_is_no_reason_to_ask_again() {
+        let nothing = json!({ "added": [], "added_hosts": [] });
+        let later = step("acme/a", "\"log\", \"kv\"", &nothing, false);
+        let earlier = |path: &str, done: bool| [step(path, "\"log\"", &nothing, done)];
+        assert_eq!(later.grant(&earlier("acme/a", false)).as_deref(), Some("kv"));
+        assert_eq!(later.grant(&earlier("acme/a", true)), None, "it was there when the server was asked");
+        assert_eq!(later.grant(&earlier("acme/b", false)), None);
+    }
 }
