@@ -8,7 +8,7 @@
 //! that lacks its signature stops serving, and for the engine's services the one compiled in takes over.
 
 use noetl_contract::{Digest, Manifest};
-use noetl_registry::signatures::{AttestationError, Envelope, MAX_ENVELOPES, Unsigned, merge};
+use noetl_registry::signatures::{Envelope, Unsigned, join};
 use noetl_registry::{BytesAt, Entry, Resolved};
 
 use crate::Kernel;
@@ -22,15 +22,9 @@ impl Kernel {
         digest: &Digest,
         given: &[Envelope],
     ) -> Result<Vec<Envelope>, PushError> {
-        for envelope in given {
-            envelope.open_for(digest)?;
-        }
         let (path, version) = (&manifest.path, &manifest.version);
         let known = self.catalog.entry(path, version).map(|entry| entry.attestations.clone()).unwrap_or_default();
-        let all = merge(&known, given);
-        if all.len() > MAX_ENVELOPES {
-            return Err(AttestationError::TooMany.into());
-        }
+        let all = join(digest, &known, given)?;
         self.signers.check(path, version, digest, &all)?;
         Ok(all)
     }
