@@ -2,8 +2,8 @@
 //!
 //! Whoever wants some takes all of it before it starts and gives it back when it ends. Taking everything at
 //! once is what makes waiting safe: nobody waits while holding a part of what another needs. Requests wait;
-//! they do not fail. System services have a reserve of their own, so that a flood of tenants' calls cannot
-//! starve the services that would stop it.
+//! they do not fail. The platform's own services have a reserve and a queue of their own, so that a flood of
+//! tenants' calls cannot starve the services that would stop it. What no reserve could hold waits like everybody's.
 //!
 //! Two rules keep one tenant from taking it all:
 //! 1. *The queue goes round by tenant.* Whoever is next and does not fit holds up everybody behind, so a
@@ -13,7 +13,7 @@
 //!    there is always something left for one more. A fixed share would either waste what nobody else wants or
 //!    be used up by as many tenants as it divides into.
 //!
-//! A request that is given up while it waits leaves nothing behind.
+//! A request that is given up while it waits leaves nothing behind, and whoever it held up is served at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,6 +61,8 @@ struct State {
     reserve: u64,
     held: HashMap<Tenant, Amount>,
     waiting: Ring<Waiting>,
+    /// The platform's own, who may take of the reserve.
+    services: Ring<Waiting>,
 }
 
 /// See the module. Cheap to clone.
@@ -68,6 +70,7 @@ struct State {
 pub struct Budget {
     state: Arc<Mutex<State>>,
     total: Amount,
+    reserve: u64,
 }
 
 /// Held while it is used.
@@ -88,7 +91,7 @@ impl Budget {
         let reserve = pages(reserve.min(bytes));
         let total = Amount { pages: pages(bytes) - reserve, slots: slots as u64 };
         let state = State { free: total, reserve, ..State::default() };
-        Self { state: Arc::new(Mutex::new(state)), total }
+        Self { state: Arc::new(Mutex::new(state)), total, reserve }
     }
 
     /// The most one request gets: never all, so that one alone cannot shut out the rest.
@@ -99,21 +102,21 @@ impl Budget {
     /// Waits for room. The system takes the common part when it is free and its reserve otherwise.
     pub async fn reserve(&self, tenant: &Tenant, bytes: u64, slots: usize, system: bool) -> Reservation {
         let need = Amount { pages: pages(bytes).min(self.total.pages), slots: (slots as u64).min(self.total.slots) };
-        let granted = {
+        let system = system && need.pages <= self.reserve;
+        let mut queued = {
             let mut state = self.state.lock();
             if state.waiting.is_empty() && state.may_take(tenant, need) {
                 return self.take(&mut state, tenant, need, 0);
             }
-            let from_reserve = Amount { pages: 0, ..need };
-            if system && need.pages <= state.reserve && from_reserve.fits(state.free) {
-                return self.take(&mut state, tenant, from_reserve, need.pages);
-            }
             let (grant, granted) = oneshot::channel();
-            state.waiting.push(tenant, Waiting { need, granted: grant });
+            let queue = if system { &mut state.services } else { &mut state.waiting };
+            queue.push(tenant, Waiting { need, granted: grant });
             self.serve(&mut state);
-            granted
+            Queued { budget: self, granted, served: false }
         };
-        granted.await.expect("a budget forgets nobody who still waits")
+        let reservation = (&mut queued.granted).await.expect("a budget forgets nobody who still waits");
+        queued.served = true;
+        reservation
     }
 
     fn take(&self, state: &mut State, tenant: &Tenant, common: Amount, reserve: u64) -> Reservation {
@@ -127,6 +130,7 @@ impl Budget {
     /// Gives out what can be given out, in turn. Those who hold their share already are passed over; whoever
     /// else does not fit is waited for.
     fn serve(&self, state: &mut State) {
+        self.serve_the_system(state);
         let mut place = 0;
         while let Some((tenant, next)) = state.waiting.at(place) {
             if next.granted.is_closed() {
@@ -137,13 +141,58 @@ impl Budget {
                 return;
             } else if let Some((tenant, Waiting { need, granted })) = state.waiting.take(place) {
                 let reservation = self.take(state, &tenant, need, 0);
-                // Given up at this very moment: what comes back must not be given back under the lock.
-                if let Err(mut unwanted) = granted.send(reservation) {
-                    state.put_back(&mut unwanted);
-                }
+                hand_over(state, granted, reservation);
                 place = 0;
             }
         }
+    }
+
+    /// Of the common part the system takes what nobody waits for: it has a reserve to wait for instead.
+    fn serve_the_system(&self, state: &mut State) {
+        while let Some((tenant, next)) = state.services.at(0) {
+            let (need, without_pages) = (next.need, Amount { pages: 0, ..next.need });
+            let (common, reserve) = if next.granted.is_closed() {
+                state.services.take(0);
+                continue;
+            } else if state.waiting.is_empty() && state.may_take(tenant, need) {
+                (need, 0)
+            } else if need.pages <= state.reserve && without_pages.fits(state.free) {
+                (without_pages, need.pages)
+            } else {
+                return;
+            };
+            if let Some((tenant, Waiting { granted, .. })) = state.services.take(0) {
+                let reservation = self.take(state, &tenant, common, reserve);
+                hand_over(state, granted, reservation);
+            }
+        }
+    }
+}
+
+/// To somebody who may give up at this very moment: what comes back must not be given back under the lock.
+fn hand_over(state: &mut State, granted: oneshot::Sender<Reservation>, reservation: Reservation) {
+    if let Err(mut unwanted) = granted.send(reservation) {
+        state.put_back(&mut unwanted);
+    }
+}
+
+/// Somebody who waits. Others may wait only because this one was next and did not fit, so they are served when it
+/// gives up.
+struct Queued<'a> {
+    budget: &'a Budget,
+    granted: oneshot::Receiver<Reservation>,
+    served: bool,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        if self.served {
+            return;
+        }
+        // From here on nothing is granted; what was granted before is given back when the channel goes.
+        self.granted.close();
+        let mut state = self.budget.state.lock();
+        self.budget.serve(&mut state);
     }
 }
 
@@ -209,6 +258,45 @@ mod tests {
         let _tenant = budget.reserve(&tenant("a"), 3 * PAGE, 1, false).await;
         assert!(budget.reserve(&tenant("b"), PAGE, 1, false).now_or_never().is_none());
         assert!(budget.reserve(&tenant("b"), PAGE, 1, true).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_service_that_finds_the_reserve_taken_waits_for_the_reserve_too() {
+        let budget = Budget::new(4 * PAGE, PAGE, 10);
+        let _tenant = budget.reserve(&tenant("a"), 3 * PAGE, 1, false).await;
+        let b = tenant("b");
+        let mut ahead = Box::pin(budget.reserve(&b, PAGE, 1, false));
+        assert!((&mut ahead).now_or_never().is_none());
+        let first = budget.reserve(&b, PAGE, 1, true).now_or_never().expect("the reserve is free");
+        let mut second = Box::pin(budget.reserve(&b, PAGE, 1, true));
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        assert!((&mut second).now_or_never().is_some(), "the reserve is free again");
+        assert!((&mut ahead).now_or_never().is_none(), "and no tenant's");
+    }
+
+    #[tokio::test]
+    async fn a_service_larger_than_the_reserve_waits_like_everybody() {
+        let budget = Budget::new(4 * PAGE, PAGE, 10);
+        let held = budget.reserve(&tenant("a"), 3 * PAGE, 1, false).await;
+        let b = tenant("b");
+        let mut large = Box::pin(budget.reserve(&b, 2 * PAGE, 1, true));
+        assert!((&mut large).now_or_never().is_none());
+        drop(held);
+        assert!((&mut large).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_up_lets_those_behind_go_on() {
+        let budget = Budget::new(4 * PAGE, 0, 10);
+        let _held = budget.reserve(&tenant("a"), 2 * PAGE, 1, false).await;
+        let [b, c] = ["b", "c"].map(tenant);
+        let mut large = Box::pin(budget.reserve(&b, 3 * PAGE, 1, false));
+        assert!((&mut large).now_or_never().is_none());
+        let mut small = Box::pin(budget.reserve(&c, PAGE, 1, false));
+        assert!((&mut small).now_or_never().is_none(), "the large one is next");
+        drop(large);
+        assert!((&mut small).now_or_never().is_some(), "nobody is in its way any more");
     }
 
     #[tokio::test]
