@@ -11,6 +11,7 @@
 //!    ([`compile`]).
 //! 4. Staged effects leave a call only with its success ([`call::Effects`]).
 //! 5. Guests never run on the threads that serve HTTP or commit the log.
+//! 6. A call ends with whoever asked for it: what nobody waits for any more holds no memory and no thread.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -218,7 +219,8 @@ impl Host {
         self.modules.lock().iter().map(|(digest, _)| *digest).collect()
     }
 
-    /// Call a module. Returns when the guest answered or a bound ended it.
+    /// Call a module. Returns when the guest answered or a bound ended it. Dropping the call ends it at its next await
+    /// or tick; its effects are in what it returns, so one that is dropped has none.
     pub async fn call(&self, module: &Arc<Module>, call: Call) -> Result<Finished, Fault> {
         let engine = self.engines.get(module.spec.engine());
         let terms = module.spec.terms(call.capabilities, self.options.denied);
@@ -229,12 +231,12 @@ impl Host {
             let key = shard_key(&call.identity.idempotency_key);
             let (identity, input) = (call.identity, call.input);
             // The instance's own memory is the platform's; what a caller brings is the caller's.
-            let _room = match input.weight() {
+            let room = match input.weight() {
                 0..=SMALL_INPUT => None,
                 weight => Some(self.budget.reserve(&identity.tenant, weight, 0, false).await),
             };
             let input = input.load(&self.drivers.payloads).await?;
-            let job = Job { module: module.clone(), template, identity, input, queued, answer };
+            let job = Job { module: module.clone(), template, identity, input, queued, answer, room };
             return self.shards.call(key, job, receiver).await;
         }
         let span = tracing::debug_span!(
@@ -261,10 +263,20 @@ impl Host {
         if tokio::runtime::Handle::try_current().is_ok_and(|current| current.id() == guests.handle().id()) {
             return running.instrument(span).await;
         }
-        match guests.spawn(running.instrument(span)).await {
+        let mut running = Running(guests.spawn(running.instrument(span)));
+        match (&mut running.0).await {
             Ok(finished) => finished,
             Err(error) => Err(Fault::new(FaultClass::Trap, format!("the host failed while it ran the call: {error}"))),
         }
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Running<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for Running<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -299,6 +311,59 @@ impl Drop for Host {
             // Calls still running are interrupted at their next await; they were not acknowledged. Nobody waits:
             // a host is dropped wherever a start fails, also where waiting is not allowed.
             guests.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use noetl_contract::manifest::World;
+
+    #[tokio::test]
+    async fn a_call_that_nobody_waits_for_is_ended() {
+        let (held, given_back) = oneshot::channel::<()>();
+        let running = Running(tokio::spawn(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        }));
+        tokio::task::yield_now().await;
+        drop(running);
+        assert!(given_back.await.is_err(), "what the call held has gone with it");
+    }
+
+    #[test]
+    fn the_reserve_is_for_the_platforms_own_services_and_not_for_what_tenants_call() {
+        let spec = |path: &str, ring| Spec {
+            digest: Digest::of(b""),
+            path: PluginPath::new(path).expect("valid"),
+            version: Version::new(1, 0, 0),
+            world: World::Transform,
+            ring,
+            capabilities: CapabilitySet::EMPTY,
+            limits: Limits::default(),
+            instance: InstancePolicy::Fresh,
+            http: Arc::default(),
+            imports: Vec::new(),
+        };
+        let identity = |tenant: Tenant| Identity {
+            tenant,
+            path: PluginPath::new("system/kernel").expect("valid"),
+            version: Version::new(1, 0, 0),
+            call: "c".to_owned(),
+            idempotency_key: "k".to_owned(),
+            attempt: 1,
+        };
+        let acme = || Tenant::new("acme").expect("valid");
+        assert!(is_the_platforms(&spec("system/publisher", Ring::System), &identity(Tenant::main())));
+        for (path, ring, tenant) in [
+            ("tools/http", Ring::System, Tenant::main()),
+            ("tools/http", Ring::System, acme()),
+            ("system/publisher", Ring::System, acme()),
+            ("system/publisher", Ring::User, Tenant::main()),
+            ("acme/system/auth", Ring::Tenant, acme()),
+        ] {
+            assert!(!is_the_platforms(&spec(path, ring), &identity(tenant)), "{path}");
         }
     }
 }

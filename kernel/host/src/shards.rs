@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::call::{Finished, Ready};
 use crate::error::{Fault, FaultClass, StartError};
+use crate::fair::Reservation;
 use crate::module::{Module, Template};
 use crate::resident::Residents;
 use crate::state::Identity;
@@ -24,6 +25,8 @@ pub(crate) struct Job {
     pub(crate) input: Ready,
     pub(crate) queued: Instant,
     pub(crate) answer: oneshot::Sender<Result<Finished, Fault>>,
+    /// What a large input takes of the memory, held as long as the input is here: its caller may be gone before it.
+    pub(crate) room: Option<Reservation>,
 }
 
 enum Message {
@@ -98,7 +101,11 @@ fn handle(residents: &mut Residents, message: Message) {
     match message {
         Message::Forget(digest) => residents.forget(digest),
         Message::Call(job) => {
-            let Job { module, template, identity, input, queued, answer } = *job;
+            let Job { module, template, identity, input, queued, answer, room: _room } = *job;
+            // A caller that went away while it was queued does not need the call.
+            if answer.is_closed() {
+                return;
+            }
             let result = residents.call(&module, &template, identity, input, queued);
             // A caller that went away does not need the answer.
             let _ = answer.send(result);
