@@ -1,18 +1,30 @@
 //! Which connections leave this machine: one policy for every driver that opens one.
 //!
-//! A driver never connects to a name. It asks [`Addresses::resolve`] and connects to what that answers, so the
+//! A driver never connects to a name. It asks [`Resolver::resolve`] and connects to what that answers, so the
 //! address that was checked is the address that is used: a name cannot lead to one place for the check and to
 //! another for the connection. An address written as digits meets no resolver and is checked by
 //! [`Addresses::check`].
 //!
+//! A lookup runs on a thread of its own until the system's resolver gives up, long after whoever asked has. So lookups
+//! are bounded and shared like everything else tenants queue for: names of a domain that never answers keep their owner
+//! waiting, and nobody else.
+//!
 //! Invariant: an address where clouds hand out a machine's credentials is out of reach even where the operator
 //! opens the private network; no plugin has business there.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+
+use noetl_contract::Tenant;
+
+use crate::fair::Budget;
 
 mod address;
 
 pub use address::{Place, place};
+
+/// Lookups at once, of all tenants; far fewer than the threads that block.
+const MOST_LOOKUPS: usize = 32;
 
 /// What the operator permits.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,12 +60,45 @@ impl Addresses {
         let named = |address| Unreachable::Name { name: name.to_owned(), address: Box::new(address) };
         found.iter().try_for_each(|socket| self.check(socket.ip())).map_err(named)
     }
+}
+
+/// Names to addresses. Cheap to clone; all clones share their bound.
+#[derive(Clone)]
+pub struct Resolver {
+    addresses: Addresses,
+    lookups: Budget,
+}
+
+impl Resolver {
+    pub fn new(addresses: Addresses) -> Self {
+        Self { addresses, lookups: Budget::new(0, 0, MOST_LOOKUPS) }
+    }
 
     /// The addresses to connect to.
-    pub async fn resolve(self, name: &str, port: u16) -> Result<Vec<SocketAddr>, ResolveError> {
-        let found: Vec<SocketAddr> = tokio::net::lookup_host((name, port)).await?.collect();
-        self.check_all(name, &found)?;
+    pub async fn resolve(&self, whose: &Tenant, name: &str, port: u16) -> Result<Vec<SocketAddr>, ResolveError> {
+        let asked = name.to_owned();
+        let lookup = async move {
+            let found = tokio::net::lookup_host((asked.as_str(), port)).await;
+            found.map(|sockets| sockets.collect::<Vec<_>>())
+        };
+        let found = self.bounded(whose, lookup).await?;
+        self.addresses.check_all(name, &found)?;
         Ok(found)
+    }
+
+    /// Runs a lookup in its turn. Its slot is its own until it has really ended, whoever has gone meanwhile.
+    async fn bounded<T: Send + 'static>(
+        &self,
+        whose: &Tenant,
+        lookup: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> io::Result<T> {
+        let slot = self.lookups.reserve(whose, 0, 1, false).await;
+        let running = tokio::spawn(async move {
+            let found = lookup.await;
+            drop(slot);
+            found
+        });
+        running.await.map_err(io::Error::other)?
     }
 }
 
@@ -63,12 +108,13 @@ pub enum ResolveError {
     #[error(transparent)]
     Unreachable(#[from] Unreachable),
     #[error("the name cannot be resolved: {0}")]
-    Lookup(#[from] std::io::Error),
+    Lookup(#[from] io::Error),
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt as _;
 
     fn sockets(list: &[&str]) -> Vec<SocketAddr> {
         list.iter().map(|text| SocketAddr::new(text.parse().expect("an address"), 80)).collect()
@@ -91,8 +137,30 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_of_this_machine_is_refused_by_what_it_resolves_to() {
-        let refused = Addresses::default().resolve("localhost", 80).await.expect_err("loopback");
+        let resolve = async |private| {
+            let resolver = Resolver::new(Addresses { private });
+            resolver.resolve(&Tenant::main(), "localhost", 80).await
+        };
+        let refused = resolve(false).await.expect_err("loopback");
         assert!(matches!(refused, ResolveError::Unreachable(Unreachable::Name { .. })), "{refused}");
-        assert!(Addresses { private: true }.resolve("localhost", 80).await.is_ok());
+        assert!(resolve(true).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_lookup_keeps_its_slot_when_nobody_waits_for_it_any_more() {
+        let resolver = Resolver { addresses: Addresses::default(), lookups: Budget::new(0, 0, 1) };
+        let tenant = Tenant::main();
+        let (answer, stalled) = tokio::sync::oneshot::channel::<()>();
+        let lookup = async move { stalled.await.map_err(io::Error::other) };
+        let mut first = Box::pin(resolver.bounded(&tenant, lookup));
+        assert!((&mut first).now_or_never().is_none());
+        drop(first);
+        let mut second = Box::pin(resolver.bounded(&tenant, async { Ok(()) }));
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+            assert!((&mut second).now_or_never().is_none(), "the first still takes the only slot");
+        }
+        answer.send(()).expect("the lookup goes on without its caller");
+        second.await.expect("its turn");
     }
 }

@@ -1,25 +1,44 @@
 //! The real way out, on reqwest with rustls.
 //!
-//! Connections are kept and used again, for all plugins alike: each was made to an address that was checked when it
-//! was made. Proxies of the environment are ignored, since a proxy resolves names by itself.
+//! Connections are kept for a short while and used again, for all plugins alike: each was made to an address that was
+//! checked when it was made. Proxies of the environment are ignored, since a proxy resolves names by itself.
+//!
+//! Each open request takes one of a bounded number of slots, shared between tenants, from before its name is looked up
+//! until its answer's body has been read or dropped: descriptors are the whole server's.
 
 use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
+use noetl_contract::Tenant;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
-use crate::egress::{Addresses, ResolveError};
+use crate::egress::{Addresses, ResolveError, Resolver};
 use crate::error::StartError;
+use crate::fair::{Budget, Reservation};
+
+/// Requests at once, of all tenants.
+const MOST_REQUESTS: usize = 256;
+/// Connections kept to one host, and for how long: enough for a loop over pages, and soon gone.
+const KEPT_CONNECTIONS: usize = 4;
+const KEPT_FOR: Duration = Duration::from_secs(15);
+
+tokio::task_local! {
+    /// Whose request is being sent. The connector asks the resolver for a name and nothing else; it does so where the
+    /// request is polled.
+    static WHOSE: Tenant;
+}
 
 /// Sends requests from this machine.
 pub struct Direct {
     client: reqwest::Client,
     addresses: Addresses,
+    requests: Budget,
 }
 
 impl Direct {
@@ -29,11 +48,20 @@ impl Direct {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
-            .dns_resolver(Arc::new(Guarded(addresses)))
+            .dns_resolver(Arc::new(Guarded(Resolver::new(addresses))))
+            .pool_max_idle_per_host(KEPT_CONNECTIONS)
+            .pool_idle_timeout(KEPT_FOR)
             .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| StartError { doing: "make the HTTP client", reason: error.to_string() })?;
-        Ok(Self { client, addresses })
+        Ok(Self { client, addresses, requests: Budget::new(0, 0, MOST_REQUESTS) })
+    }
+
+    /// A slot, and what is left of the time.
+    async fn slot(&self, tenant: &Tenant, time: Duration) -> Result<(Reservation, Duration), OutboundError> {
+        let began = Instant::now();
+        let slot = tokio::time::timeout(time, self.requests.reserve(tenant, 0, 1, false)).await;
+        Ok((slot.map_err(|_| OutboundError::Timeout)?, time.saturating_sub(began.elapsed())))
     }
 }
 
@@ -44,19 +72,24 @@ impl Outbound for Direct {
             self.check_literal(&url)?;
             let method =
                 request.method.parse().map_err(|_| OutboundError::Invalid(format!("method `{}`", request.method)))?;
-            let mut builder =
-                self.client.request(method, url).headers(headers(request.headers)?).timeout(request.timeout);
+            let headers = headers(request.headers)?;
+            let (slot, time) = self.slot(&request.tenant, request.timeout).await?;
+            let mut builder = self.client.request(method, url).headers(headers).timeout(time);
             if let Some((size, body)) = request.body {
                 builder = builder.header("content-length", size).body(reqwest::Body::wrap_stream(body));
             }
-            let answer = builder.send().await.map_err(describe)?;
+            let answer = WHOSE.scope(request.tenant, builder.send()).await.map_err(describe)?;
             let status = answer.status().as_u16();
             let headers = answer
                 .headers()
                 .iter()
                 .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
                 .collect();
-            let body = answer.bytes_stream().map_err(|error| std::io::Error::other(chain(&error)));
+            // The slot goes with the body.
+            let body = answer.bytes_stream().map_err(move |error| {
+                let _held = &slot;
+                std::io::Error::other(chain(&error))
+            });
             Ok(OutboundResponse { status, headers, body: Box::pin(body) })
         })
     }
@@ -87,13 +120,15 @@ fn headers(list: Vec<(String, String)>) -> Result<HeaderMap, OutboundError> {
 }
 
 /// The resolver of the connector itself. A refusal travels through the connector's errors as it is.
-struct Guarded(Addresses);
+struct Guarded(Resolver);
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let addresses = self.0;
+        let resolver = self.0.clone();
+        // A connection that the client makes ahead of need is nobody's; it waits with the platform's own.
+        let whose = WHOSE.try_with(Tenant::clone).unwrap_or_else(|_| Tenant::main());
         Box::pin(async move {
-            let found = addresses.resolve(name.as_str(), 0).await?;
+            let found = resolver.resolve(&whose, name.as_str(), 0).await?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
@@ -124,4 +159,46 @@ fn chain(error: &dyn Error) -> String {
         source = current.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::{FutureExt as _, StreamExt as _};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    fn request(url: &str) -> OutboundRequest {
+        OutboundRequest {
+            tenant: Tenant::main(),
+            method: "GET".to_owned(),
+            url: url.to_owned(),
+            headers: Vec::new(),
+            body: None,
+            timeout: Duration::from_secs(60),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_keeps_its_slot_until_its_body_is_read_or_dropped() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+            }
+        });
+        let mut direct = Direct::new(Addresses { private: true }).expect("a client");
+        direct.requests = Budget::new(0, 0, 1);
+        let free = |direct: &Direct| direct.slot(&Tenant::main(), Duration::from_secs(60)).now_or_never().is_some();
+        let mut answer = direct.send(request(&url)).await.expect("answered");
+        assert!(!free(&direct), "the body is not read yet");
+        while let Some(piece) = answer.body.next().await {
+            piece.expect("whole");
+        }
+        drop(answer);
+        assert!(free(&direct));
+        drop(direct.send(request(&url)).await.expect("answered"));
+        assert!(free(&direct), "a body that nobody wants holds nothing");
+    }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt};
+use noetl_contract::Tenant;
 use wasmtime::component::Resource;
 
 use super::payload::{Payload, WriteError, Writer};
@@ -26,6 +27,8 @@ const MOST_HEADERS: usize = 100;
 
 /// A request on its way out; already checked against the plugin's allowed hosts.
 pub struct OutboundRequest {
+    /// Whose connection it takes.
+    pub tenant: Tenant,
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -119,6 +122,7 @@ impl CallState {
         }
         let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
         Ok(Ok(OutboundRequest {
+            tenant: self.identity.tenant.clone(),
             method: request.method,
             url: request.url,
             headers,
