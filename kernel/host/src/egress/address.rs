@@ -21,8 +21,11 @@ pub enum Place {
 /// Services that hand out a machine's credentials at addresses that are not link-local: Azure, Alibaba, Oracle.
 const METADATA_V4: [Ipv4Addr; 3] =
     [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
-/// Amazon's over IPv6.
-const METADATA_V6: [u16; 8] = [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254];
+/// The same over IPv6: Google, Oracle.
+const METADATA_V6: [[u16; 8]; 2] =
+    [[0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254], [0xfd00, 0x00c1, 0, 0, 0, 0, 0xa9fe, 0xa9fe]];
+/// Amazon's, of which more than one address serves something of the machine's: `fd00:ec2::/32`.
+const METADATA_V6_AMAZON: [u16; 2] = [0xfd00, 0x0ec2];
 
 pub fn place(address: IpAddr) -> Place {
     match address {
@@ -56,9 +59,12 @@ fn place_v6(address: Ipv6Addr) -> Place {
         return place_v4(v4);
     }
     let segments = address.segments();
-    let [first, second, ..] = segments;
-    if (first & 0xffc0) == 0xfe80 || segments == METADATA_V6 {
+    let [first, second, third, ..] = segments;
+    if (first & 0xffc0) == 0xfe80 || [first, second] == METADATA_V6_AMAZON || METADATA_V6.contains(&segments) {
         return Place::Metadata;
+    }
+    if [first, second, third] == LOCAL_NAT64 {
+        return place_translated(address);
     }
     let global = (first & 0xe000) == 0x2000;
     // Protocol assignments, among them Teredo and benchmarking, and both ranges for documentation.
@@ -68,9 +74,28 @@ fn place_v6(address: Ipv6Addr) -> Place {
     if global && !reserved { Place::Public } else { Place::Private }
 }
 
+/// Prefix of translators that a network runs for itself.
+const LOCAL_NAT64: [u16; 3] = [0x64, 0xff9b, 1];
+
+/// An address under that prefix holds an IPv4 address in one of four places, and only the network knows which. One that is
+/// nothing but prefix and 32 bits can be read in one way alone; of any other the worst reading counts, and none of them is
+/// good enough to be public.
+fn place_translated(address: Ipv6Addr) -> Place {
+    if let [_, _, _, 0, 0, 0, high, low] = address.segments() {
+        return place_v4(pair(high, low));
+    }
+    let [_, _, _, _, _, _, a, b, _, c, d, e, f, g, h, i] = address.octets();
+    let readings = [[a, b, c, d], [b, c, d, e], [c, d, e, f], [f, g, h, i]];
+    let to_credentials = readings.iter().any(|octets| place_v4(Ipv4Addr::from(*octets)) == Place::Metadata);
+    if to_credentials { Place::Metadata } else { Place::Private }
+}
+
+fn pair(high: u16, low: u16) -> Ipv4Addr {
+    Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))
+}
+
 /// Mapped, translated, compatible, NAT64 and 6to4 forms all reach an IPv4 host.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let pair = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] => Some(pair(high, low)),
         [0, 0, 0, 0, 0xffff, 0, high, low] => Some(pair(high, low)),
@@ -113,6 +138,7 @@ mod tests {
             "2002:7f00:1::",
             "2001:db8::1",
             "64:ff9b:1::10.0.0.1",
+            "64:ff9b:1:808:8:800::",
             "2001::1",
             "2001:2::1",
             "3fff::1",
@@ -121,7 +147,8 @@ mod tests {
         ] {
             assert_ne!(place(inside.parse().expect("an address")), Place::Public, "{inside}");
         }
-        for outside in ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8", "100.128.0.1", "2a00::1"] {
+        for outside in ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8", "100.128.0.1", "2a00::1", "64:ff9b:1::8.8.8.8"]
+        {
             assert_eq!(place(outside.parse().expect("an address")), Place::Public, "{outside}");
         }
     }
@@ -135,14 +162,23 @@ mod tests {
             "100.100.100.200",
             "192.0.0.192",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd00:ec2:1::1",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
             "fe80::a9fe:a9fe",
             "::ffff:169.254.169.254",
             "64:ff9b::169.254.169.254",
+            "64:ff9b:1::169.254.169.254",
+            // The other three places: after 48, 56 and 64 bits.
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "64:ff9b:1:a9:fe:a9fe::",
+            "64:ff9b:1:0:a9:fea9:fe00::",
             "2002:a9fe:a9fe::1",
         ] {
             assert_eq!(place(metadata.parse().expect("an address")), Place::Metadata, "{metadata}");
         }
-        for network in ["127.0.0.1", "10.0.0.1", "fd00::1", "::1"] {
+        for network in ["127.0.0.1", "10.0.0.1", "fd00::1", "::1", "fd20:ce::1", "64:ff9b:1:808:8:800::"] {
             assert_eq!(place(network.parse().expect("an address")), Place::Private, "{network}");
         }
     }
