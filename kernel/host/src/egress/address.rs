@@ -84,9 +84,11 @@ fn place_translated(address: Ipv6Addr) -> Place {
     if let [_, _, _, 0, 0, 0, high, low] = address.segments() {
         return place_v4(pair(high, low));
     }
-    let [_, _, _, _, _, _, a, b, _, c, d, e, f, g, h, i] = address.octets();
-    let readings = [[a, b, c, d], [b, c, d, e], [c, d, e, f], [f, g, h, i]];
-    let to_credentials = readings.iter().any(|octets| place_v4(Ipv4Addr::from(*octets)) == Place::Metadata);
+    let octets = address.octets();
+    // After 48, 56, 64 and 96 bits; the ninth octet is never part of it.
+    let readings = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]];
+    let leads_to = |at: [usize; 4]| place_v4(Ipv4Addr::from(at.map(|at| octets[at])));
+    let to_credentials = readings.into_iter().any(|reading| leads_to(reading) == Place::Metadata);
     if to_credentials { Place::Metadata } else { Place::Private }
 }
 
