@@ -33,16 +33,16 @@ pub(crate) fn next(
     location: Option<&str>,
 ) -> Result<Option<Hop>, Refused> {
     let (method, url, headers) = sent;
-    let keeps_body = matches!(status, 307 | 308);
-    let Some(location) = location.filter(|_| keeps_body || matches!(status, 301..=303)) else { return Ok(None) };
-    if keeps_body && has_body {
+    let Some(location) = location.filter(|_| matches!(status, 301..=303 | 307 | 308)) else { return Ok(None) };
+    let becomes_get = status == 303 && method != "HEAD" || matches!(status, 301 | 302) && method == "POST";
+    // A `PUT` that goes on without its body would empty what it was to replace.
+    if has_body && !becomes_get {
         return Ok(None);
     }
     let to = join(url, location);
     if is_https(url) && !is_https(&to) {
         return Err(Refused::Downgrade(to));
     }
-    let becomes_get = status == 303 && method != "HEAD" || matches!(status, 301 | 302) && method == "POST";
     let method = if becomes_get { "GET" } else { method };
     let same_origin = origin(url).eq_ignore_ascii_case(origin(&to));
     let goes_along = |name: &str| {
@@ -130,6 +130,12 @@ mod tests {
     fn a_body_is_never_sent_a_second_time() {
         let post = |status| next(("POST", "https://a.example/", &headers()), true, status, Some("/b"));
         assert_eq!(post(307), Ok(None));
+        for (method, status) in [("PUT", 301), ("PATCH", 302), ("DELETE", 302), ("PUT", 307), ("PATCH", 308)] {
+            let followed = next((method, "https://a.example/", &headers()), true, status, Some("/b"));
+            assert_eq!(followed, Ok(None), "{method} {status}");
+        }
+        let without = next(("PUT", "https://a.example/", &headers()), false, 301, Some("/b"));
+        assert_eq!(without.expect("goes").expect("a hop").method, "PUT", "there is no body to lose");
         let hop = post(303).expect("goes").expect("a hop");
         assert_eq!((hop.method.as_str(), hop.headers.len()), ("GET", 3), "without the type of the body that is gone");
     }
