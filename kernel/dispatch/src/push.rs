@@ -4,7 +4,9 @@
 //! signatures, imports, contract, the grant, and the compiler's word. Until then the bytes are a stranger's: they are looked
 //! at in a process of their own, and the server itself reads nothing but the manifest's text. Only then are the
 //! bytes made durable and the catalog told, in that order, so that a version that can be seen can be run. Until
-//! the catalog's event the old version serves; from it on, the new one, whose module is ready.
+//! the catalog's event the old version serves; from it on, the new one, whose module is ready. A module is found by its
+//! digest alone and has the grant of the ring it was made for, so one whose push comes to nothing is let go: whoever pushes
+//! the same bytes to another ring must not find it.
 
 use std::time::Instant;
 
@@ -64,6 +66,21 @@ pub struct Pushed {
     pub compile_ms: u64,
 }
 
+/// A module that was made for a push. Unless the push keeps it, it is let go, however the push ends.
+struct Made<'a> {
+    host: &'a noetl_host::Host,
+    digest: Digest,
+    kept: bool,
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.host.retire(self.digest);
+        }
+    }
+}
+
 /// A manifest beside that of what serves.
 struct Compared {
     added: CapabilitySet,
@@ -90,6 +107,8 @@ impl Kernel {
         let spec = switch::spec_of(&manifest, digest, ring, inspection.imports);
         spec.check(self.host.denied()).map_err(PushError::Denied)?;
         let _held = self.held.hold(digest);
+        // A module that is there already is that of a version that serves.
+        let mut made = Made { host: &self.host, digest, kept: self.host.ready(&digest).is_some() };
         let started = Instant::now();
         self.host.prepare(spec, async || read(&push.component).await).await.map_err(PushError::Compile)?;
         let compile_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -126,6 +145,8 @@ impl Kernel {
         let new = NewVersion { manifest, ring, digest, size, imports, channel: channel_of, reason, attestations };
         let outcome = self.catalog.push(actor, new).await?;
         let entry = outcome.entry;
+        // A version that was there already keeps its ring, whatever was asked for this time.
+        made.kept |= entry.ring == ring;
         let switched = outcome.previous.as_ref().is_some_and(|previous| *previous != entry.version);
         if let Some(previous) = outcome.previous.clone().filter(|_| switched) {
             self.begin_trial(&entry, &channel, previous);
