@@ -1,9 +1,10 @@
 //! Requests: lines, headers and bodies, written to a connection as they are.
 //!
-//! Whatever arrives, the server answers in HTTP or closes the connection; it never answers 500, and what it refuses
-//! it refuses with a problem document.
+//! Whatever arrives, the server answers in HTTP or, where it is left waiting for the rest, closes the connection; it never
+//! answers 500, and what it refuses it refuses with a problem document. The connection is left open for writing: a server
+//! that sees its client leave may drop the request, and then nothing would be tried.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -37,6 +38,11 @@ const WORDS: &[&[u8]] = &[
     b"\xff\xfe",
 ];
 
+/// Connections at once: what is cut off is answered only when the server's patience is over.
+const AT_ONCE: u64 = 16;
+/// Far more than any request may take here; a server that keeps silent so long hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 fn request(token: &str, line: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -57,42 +63,87 @@ fn a_request_is_answered_or_refused() {
     // The secret differs from run to run, what is kept must not: a placeholder stands for it.
     let (token, place) = (server.admin_token(), "TOKEN");
     let playbook = r#"{"content":"apiVersion: noetl.io/v2\nkind: Playbook\nmetadata:\n  name: a\n  path: a\nworkflow:\n  - step: start\n    tool:\n      kind: noop\n"}"#;
-    let seeds = vec![
-        request(place, "POST /api/catalog/register", playbook),
-        request(place, "POST /api/catalog/validate", playbook),
-        request(
-            place,
-            "POST /api/execute?wait=1",
-            r#"{"path":"a","payload":{"x":[1,"two",null]},"dedup":{"key":"k","window_secs":9}}"#,
+    // In this order, and each with the status it gets before anything is changed in it.
+    let seeds = [
+        (201, request(place, "POST /api/catalog/register", playbook)),
+        (200, request(place, "POST /api/catalog/validate", playbook)),
+        (
+            200,
+            request(
+                place,
+                "POST /api/execute?wait=60",
+                r#"{"path":"a","payload":{"x":[1,"two",null]},"dedup":{"key":"k","window_secs":9}}"#,
+            ),
         ),
-        request(place, "POST /api/execute/batch", r#"{"executions":[{"path":"a"},{"path":"b"}]}"#),
-        request(place, "POST /api/plugins/main/echo:call?capabilities=log,kv", "some input"),
-        request(place, "POST /api/plugins/tools/noop:call", r#"{"result":{"a":1}}"#),
-        request(place, "POST /api/plugins/main/echo:channel", r#"{"channel":"canary","version":"1.0.0","reason":"r"}"#),
-        request(place, "POST /api/tokens", r#"{"name":"n","tenant":"acme","privilege":"user","expires_at_ms":1}"#),
-        request(
-            place,
-            "POST /api/events",
-            r#"{"execution_id":"1","event_type":"call.done","payload":{"command_id":"a#1"}}"#,
+        (200, request(place, "POST /api/execute/batch", r#"{"executions":[{"path":"a"},{"path":"b"}]}"#)),
+        (200, request(place, "POST /api/plugins/main/echo:call?capabilities=log,kv", "some input")),
+        (200, request(place, "POST /api/plugins/tools/noop:call", r#"{"result":{"a":1}}"#)),
+        (
+            200,
+            request(
+                place,
+                "POST /api/plugins/main/echo:channel",
+                r#"{"channel":"canary","version":"1.0.0","reason":"r"}"#,
+            ),
         ),
-        request(place, "GET /api/executions?limit=5&status=running&cursor=abc", ""),
-        request(place, "GET /api/replay/state?execution_id=1&at=2", ""),
+        (201, request(place, "POST /api/tokens", r#"{"name":"n","tenant":"acme","privilege":"user"}"#)),
+        (400, request(place, "POST /api/tokens", r#"{"name":"n","tenant":"acme","expires_at_ms":1}"#)),
+        (
+            404,
+            request(
+                place,
+                "POST /api/events",
+                r#"{"execution_id":"1","event_type":"call.done","payload":{"command_id":"a#1"}}"#,
+            ),
+        ),
+        (200, request(place, "GET /api/executions?limit=5&status=running", "")),
+        (400, request(place, "GET /api/executions?limit=5&cursor=abc", "")),
+        (404, request(place, "GET /api/replay/state?execution_id=1", "")),
     ];
     let address = server.url.trim_start_matches("http://").to_owned();
-    super::fuzz("api", seeds, WORDS, |input| {
-        let sent = replaced(input, place.as_bytes(), token.as_bytes());
-        let mut stream = TcpStream::connect(&address).expect("the server accepts");
-        let _ = stream.set_read_timeout(Some(Duration::from_secs(30)));
-        // The server may answer and close before it has read everything.
-        let _ = stream.write_all(&sent);
-        let _ = stream.shutdown(std::net::Shutdown::Write);
-        let mut said = Vec::new();
-        let _ = stream.read_to_end(&mut said);
-        let said = String::from_utf8_lossy(&said);
-        assert!(said.is_empty() || said.starts_with("HTTP/1."), "not HTTP: {said}");
-        assert!(!said.starts_with("HTTP/1.1 500"), "the server broke: {said}");
-    });
+    let ask = |input: &[u8]| exchange(&address, &replaced(input, place.as_bytes(), token.as_bytes()));
+    for (status, seed) in &seeds {
+        let (asked, said) = (String::from_utf8_lossy(seed), ask(seed));
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{asked}\nwas answered with {said}");
+        check(&said);
+    }
+    let seeds = seeds.map(|(_, seed)| seed);
+    super::fuzz_at_once("api", AT_ONCE, &seeds, WORDS, |input| check(&ask(input)));
     runtime.block_on(async { server.admin().get("/health").await.is(200) });
+}
+
+/// All that the server says until it closes the connection.
+fn exchange(address: &str, sent: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).expect("the server accepts");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time that is not zero");
+    // The server may answer and close before it has read everything; what it said may then be lost.
+    let _ = stream.write_all(sent);
+    let mut said = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut said) {
+        let silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(!silent, "neither an answer nor an end: {}", String::from_utf8_lossy(sent));
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+/// What holds for every answer. Bytes that are no request at all are refused before any of our code sees them, by a bare
+/// status; what is ours has the id of a request.
+fn check(said: &str) {
+    if said.is_empty() {
+        return;
+    }
+    let status: u16 = said.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok()).unwrap_or(0);
+    assert!((100..600).contains(&status), "not HTTP: {said}");
+    assert_ne!(status, 500, "the server broke: {said}");
+    let head = said.split("\r\n\r\n").next().unwrap_or_default().to_ascii_lowercase();
+    if !(400..500).contains(&status) {
+        return;
+    }
+    if head.contains("\r\nx-request-id: ") {
+        assert!(head.contains("\r\ncontent-type: application/problem+json"), "refused without a reason: {said}");
+    } else {
+        assert!(matches!(status, 400 | 414 | 431), "refused by nobody we know: {said}");
+    }
 }
 
 fn replaced(input: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {

@@ -39,13 +39,38 @@ fn kept(target: &str) -> Vec<Vec<u8>> {
     files.iter().filter_map(|file| std::fs::read(file).ok()).collect()
 }
 
+fn first_seed() -> u64 {
+    number_in("NOETL_FUZZ_SEED").unwrap_or_else(|| u64::from(std::process::id()) ^ 0x9e37_79b9_7f4a_7c15)
+}
+
 /// Runs a target until its time is over.
-fn fuzz(target: &str, seeds: Vec<Vec<u8>>, words: &'static [&'static [u8]], mut check: impl FnMut(&[u8])) {
+fn fuzz(target: &str, seeds: Vec<Vec<u8>>, words: &'static [&'static [u8]], check: impl FnMut(&[u8])) {
+    run(target, first_seed(), seeds, words, check);
+}
+
+/// Runs a target that mostly waits, many times at once; each run has a seed of its own.
+fn fuzz_at_once(
+    target: &str,
+    runs: u64,
+    seeds: &[Vec<u8>],
+    words: &'static [&'static [u8]],
+    check: impl Fn(&[u8]) + Sync,
+) {
+    let seed = first_seed();
+    std::thread::scope(|scope| {
+        for number in 0..runs {
+            // The lowest bit of a seed does not count.
+            let (seed, check) = (seed.wrapping_add(2 * number), &check);
+            scope.spawn(move || run(target, seed, seeds.to_vec(), words, check));
+        }
+    });
+}
+
+fn run(target: &str, seed: u64, seeds: Vec<Vec<u8>>, words: &'static [&'static [u8]], mut check: impl FnMut(&[u8])) {
     let kept = kept(target);
     for input in kept.iter().chain(&seeds) {
         try_one(target, input, &mut check);
     }
-    let seed = number_in("NOETL_FUZZ_SEED").unwrap_or_else(|| u64::from(std::process::id()) ^ 0x9e37_79b9_7f4a_7c15);
     let mut mutator = Mutator::new(seed, seeds.into_iter().chain(kept).collect(), words);
     let until = Instant::now() + Duration::from_secs(number_in("NOETL_FUZZ_SECONDS").unwrap_or(FEW));
     let mut tried = 0_u64;

@@ -57,8 +57,8 @@ impl Scene {
     }
 
     /// Runs an attack, over and over until the bystander has made enough calls, and writes down its row. `attack` says
-    /// in which class it ended.
-    pub async fn attack<F: Future<Output = String>>(&self, name: &str, mut attack: impl FnMut() -> F) {
+    /// in which class it ended. Gives the number of calls the bystander was answered meanwhile.
+    pub async fn attack<F: Future<Output = String>>(&self, name: &str, mut attack: impl FnMut() -> F) -> usize {
         let mut before = Bystander::start(&self.alice);
         before.enough().await;
         let before = before.stop().await;
@@ -80,6 +80,7 @@ impl Scene {
             shown(percentile(&before, 99)),
             shown(percentile(&during, 99)),
         ));
+        during.len()
     }
 }
 
