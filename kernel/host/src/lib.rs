@@ -357,8 +357,8 @@ mod tests {
         let acme = || Tenant::new("acme").expect("valid");
         assert!(is_the_platforms(&spec("system/publisher", Ring::System), &identity(Tenant::main())));
         for (path, ring, tenant) in [
-            ("tools/http", Ring::System, Tenant::main()),
-            ("tools/http", Ring::System, acme()),
+            ("tools/any", Ring::System, Tenant::main()),
+            ("tools/any", Ring::System, acme()),
             ("system/publisher", Ring::System, acme()),
             ("system/publisher", Ring::User, Tenant::main()),
             ("acme/system/auth", Ring::Tenant, acme()),

@@ -149,8 +149,15 @@ mod tests {
         ] {
             assert_ne!(place(inside.parse().expect("an address")), Place::Public, "{inside}");
         }
-        for outside in ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:8.8.8.8", "100.128.0.1", "2a00::1", "64:ff9b:1::8.8.8.8"]
-        {
+        for outside in [
+            "1.1.1.1",
+            "93.184.215.14",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "100.128.0.1",
+            "2a00::1",
+            "64:ff9b:1::8.8.8.8",
+        ] {
             assert_eq!(place(outside.parse().expect("an address")), Place::Public, "{outside}");
         }
     }
