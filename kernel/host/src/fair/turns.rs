@@ -6,6 +6,8 @@
 //! threads, and each tick lets as many go on as there are threads, in turn by tenant. A short call finds the
 //! threads' queues nearly empty whatever others do.
 //!
+//! A turn that nobody waits for at its tick is kept for the next who comes: calls notice a tick a little after it.
+//!
 //! Nobody holds a turn: a call that goes on and then waits for the host would hold it for nothing. And while there
 //! are no more long calls than threads, nothing waits at all.
 
@@ -28,6 +30,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     long: usize,
+    /// Turns of this tick that nobody has taken yet.
+    left: usize,
     waiting: Ring<oneshot::Sender<()>>,
 }
 
@@ -50,6 +54,10 @@ impl Turns {
         if state.long <= self.0.threads {
             return None;
         }
+        if state.left > 0 {
+            state.left -= 1;
+            return None;
+        }
         let (turn, waiting) = oneshot::channel();
         state.waiting.push(tenant, turn);
         Some(waiting)
@@ -58,11 +66,12 @@ impl Turns {
     /// One tick: as many go on as there are threads. Whoever has ended meanwhile takes no turn.
     pub(crate) fn tick(&self) {
         let mut state = self.0.state.lock();
-        let mut given = 0;
-        while given < self.0.threads {
-            let Some((_, turn)) = state.waiting.take(0) else { return };
-            given += usize::from(turn.send(()).is_ok());
+        let mut left = self.0.threads;
+        while left > 0 {
+            let Some((_, turn)) = state.waiting.take(0) else { break };
+            left -= usize::from(turn.send(()).is_ok());
         }
+        state.left = left;
     }
 }
 
@@ -95,6 +104,17 @@ mod tests {
         assert_eq!(waiting.iter_mut().filter_map(|turn| turn.try_recv().ok()).count(), 1);
         drop(long);
         assert!(turns.next(&many).is_none());
+    }
+
+    #[test]
+    fn a_turn_nobody_waited_for_is_for_the_next_who_comes() {
+        let (turns, tenant) = (Turns::new(2), Tenant::main());
+        let _long = [turns.enter(), turns.enter(), turns.enter()];
+        let mut first = turns.next(&tenant).expect("it waits");
+        turns.tick();
+        assert!(first.try_recv().is_ok());
+        assert!(turns.next(&tenant).is_none(), "the second of two turns");
+        assert!(turns.next(&tenant).is_some(), "there is no third");
     }
 
     #[test]
