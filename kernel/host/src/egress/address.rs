@@ -68,9 +68,7 @@ fn place_v6(address: Ipv6Addr) -> Place {
     }
     let global = (first & 0xe000) == 0x2000;
     // Protocol assignments, among them Teredo and benchmarking, and both ranges for documentation.
-    let reserved = (first == 0x2001 && second < 0x0200)
-        || (first == 0x2001 && second == 0x0db8)
-        || (first == 0x3fff && second < 0x1000);
+    let reserved = (first == 0x2001 && (second < 0x0200 || second == 0x0db8)) || (first == 0x3fff && second < 0x1000);
     if global && !reserved { Place::Public } else { Place::Private }
 }
 
