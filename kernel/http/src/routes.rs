@@ -260,11 +260,15 @@ mod tests {
 
     #[test]
     fn a_wrong_id_or_path_of_a_playbook_is_refused_by_name() {
-        for wrong in
-            ["/api/executions/", "/api/executions/x", "/api/executions/-1", "/api/catalog/", "/api/catalog/a//b"]
-        {
+        for (wrong, code) in [
+            ("/api/executions/", "invalid_parameter"),
+            ("/api/executions/x", "invalid_parameter"),
+            ("/api/executions/-1", "invalid_parameter"),
+            ("/api/catalog/", "invalid_path"),
+            ("/api/catalog/a//b", "invalid_path"),
+        ] {
             let Found::Row(_, args) = find(&Method::GET, wrong) else { panic!("{wrong} has a row") };
-            assert_eq!(args.check().expect_err("must be refused").code(), "invalid_path", "{wrong}");
+            assert_eq!(args.check().expect_err("must be refused").code(), code, "{wrong}");
         }
     }
 
