@@ -43,27 +43,16 @@ async fn one_memory_that_grows_is_stopped_at_its_limit() {
 }
 
 #[tokio::test]
-async fn many_memories_are_counted_together() {
+async fn more_memories_than_a_module_may_have_are_refused_at_the_push() {
     let scene = Scene::start().await;
-    let memories = "(memory 1)".repeat(15);
-    let grow: String = (1..16).map(|index| format!("(drop (memory.grow {index} (i32.const 160)))")).collect();
-    let run = format!("{grow} (unreachable)");
-    scene.mallory.push(made::with_parts(&memories, &run, &manifest(&[])), "").await.is(201);
-    scene
-        .attack("memory bomb, 16 memories", || async { ended(scene.mallory.call(MADE, "x").await, 502, "memory") })
-        .await;
-}
-
-#[tokio::test]
-async fn more_memories_than_a_component_may_have_are_refused_at_the_push() {
-    let scene = Scene::start().await;
-    let component = made::with_parts(&"(memory 1)".repeat(60), "(i32.const 0)", &manifest(&[]));
-    scene
-        .attack("61 memories", || async {
-            let answer = scene.mallory.push(component.clone(), "").await.is(422);
-            answer.json()["code"].as_str().expect("a code").to_owned()
-        })
-        .await;
+    for more in [1, 15, 60] {
+        let component = made::with_parts(&"(memory 1)".repeat(more), "(i32.const 0)", &manifest(&[]));
+        scene
+            .attack(&format!("{} memories in a module", more + 1), || async {
+                ended(scene.mallory.push(component.clone(), "").await, 422, "not_a_component")
+            })
+            .await;
+    }
 }
 
 #[tokio::test]
@@ -154,12 +143,15 @@ async fn a_panic_with_a_message_of_10_mb_is_told_in_short() {
 
 #[tokio::test]
 async fn a_flood_of_log_lines_costs_others_none_of_theirs() {
-    let scene = Scene::with_guest().await;
+    let scene = Scene::start().await;
+    let all = ["log", "metrics", "kv", "payload", "objects", "http-client"];
+    let patient = made::manifest(HOSTILE, &all, "[limits]\ncpu_ms = 20000\nwall_ms = 60000\n");
+    scene.mallory.push(noetl_tests::with_manifest(&noetl_tests::guest("hostile"), &patient), "").await.is(201);
     let seen = || async {
         let lines = scene.alice.get("/api/plugins/alice/hostile:logs").await.is(200);
         lines.text().contains("keeping alices-line")
     };
-    let manifest = made::manifest("alice/hostile", &["log", "metrics", "kv", "payload", "objects", "http-client"], "");
+    let manifest = made::manifest("alice/hostile", &all, "");
     scene.alice.push(noetl_tests::with_manifest(&noetl_tests::guest("hostile"), &manifest), "").await.is(201);
     scene.alice.call("alice/hostile", "put:alices-line").await.is(200);
     scene

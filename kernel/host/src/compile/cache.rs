@@ -96,7 +96,7 @@ impl Entry {
             Ok(component) => Ok(Some(component)),
             Err(error) => {
                 self.remove();
-                Err(PrepareError::Rejected(format!("cached machine code does not fit: {error:#}")))
+                Err(PrepareError::Rejected(format!("it does not fit this server: {error:#}")))
             }
         }
     }
