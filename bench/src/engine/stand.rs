@@ -77,8 +77,7 @@ impl Stand {
 
     /// Starts so many executions, and answers with their ids.
     pub async fn start_many(&self, playbook: &Playbook, count: u32) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        let mut left = count;
+        let (mut ids, mut left, began) = (Vec::new(), count, Instant::now());
         while left > 0 {
             let size = left.min(BATCH);
             left -= size;
@@ -88,9 +87,16 @@ impl Stand {
             let answer: Value = serde_json::from_slice(&answer).context("the answer to a batch")?;
             let results = answer["results"].as_array().context("the results of a batch")?;
             let started = results.iter().filter_map(|result| result["execution_id"].as_str().map(str::to_owned));
+            let before = ids.len();
             ids.extend(started);
+            let refused = size - (ids.len() - before) as u32;
+            if refused > 0 {
+                // A server that has too much to do says so; it is asked again when it has done some of it.
+                ensure!(began.elapsed() < PATIENCE, "{} of {count} executions were started", ids.len());
+                left += refused;
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
         }
-        ensure!(ids.len() == count as usize, "{} of {count} executions were started", ids.len());
         Ok(ids)
     }
 
