@@ -11,9 +11,10 @@ use wit_parser::{Resolve, WorldId, WorldItem};
 
 use crate::manifest::Manifest;
 use crate::manifest::section::{SectionError, extract, walk};
-use crate::packages::{ENGINE_PACKAGE, WORLDS_PACKAGE};
+use crate::packages::{ENGINE_PACKAGE, INTERPRETER_PACKAGE, WORLDS_PACKAGE};
 use crate::rings::Capability;
 use crate::skew;
+use crate::source::{self, SourceError};
 
 /// What is known of a component from its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ pub struct Import {
 pub enum ImportKind {
     Capability(Capability),
     Wasi,
-    /// Of `noetl:worlds` and `noetl:engine`: types and the last words of a guest, linked in every ring.
+    /// Of the packages of worlds: types and the last words of a guest, linked in every ring.
     Base,
     Unknown,
 }
@@ -49,9 +50,7 @@ impl Import {
         let name = name.into();
         let kind = match Capability::of_import(&name) {
             Some(capability) => ImportKind::Capability(capability),
-            None if [WORLDS_PACKAGE, ENGINE_PACKAGE].contains(&name.split('/').next().unwrap_or_default()) => {
-                ImportKind::Base
-            }
+            None if BASE.contains(&name.split('/').next().unwrap_or_default()) => ImportKind::Base,
             None if name.starts_with("wasi:") => ImportKind::Wasi,
             None => ImportKind::Unknown,
         };
@@ -78,6 +77,9 @@ impl From<Import> for String {
     }
 }
 
+/// Packages that are no capability.
+const BASE: [&str; 3] = [WORLDS_PACKAGE, ENGINE_PACKAGE, INTERPRETER_PACKAGE];
+
 /// The packages of WASI of which a harmless form can be linked. Anything else of WASI, known today or not,
 /// is refused.
 const ALLOWED_WASI: [&str; 5] = ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"];
@@ -86,6 +88,8 @@ const ALLOWED_WASI: [&str; 5] = ["wasi:cli", "wasi:clocks", "wasi:filesystem", "
 pub enum InspectError {
     #[error(transparent)]
     Section(#[from] SectionError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
     #[error("these bytes are an encoded WIT package, not a component: build with `noetl plugin build`")]
     WitPackage,
     #[error("the component cannot be read: {0}")]
@@ -97,9 +101,13 @@ pub fn inspect(component: &[u8]) -> Result<Inspection, InspectError> {
     let manifest_text = extract(component)?;
     let (resolve, world) = decode(component)?;
     let manifest = manifest_text.as_deref().and_then(|text| Manifest::parse(text).ok());
+    let bundle = source::extract(component)?;
     let mut skew = skew::import_differences(&resolve, world);
     if let Some(manifest) = &manifest {
-        skew.extend(skew::export_differences(&resolve, world, manifest.world));
+        match &manifest.source {
+            Some(wanted) => skew.extend(source::differences(wanted, bundle.as_ref(), &resolve.worlds[world])),
+            None => skew.extend(skew::export_differences(&resolve, world, manifest.world)),
+        }
         skew.extend(skew::unmet_requirements(manifest));
     }
     let named = |items: &wit_parser::IndexMap<_, WorldItem>| -> Vec<String> {

@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod packages;
 pub mod rings;
 pub mod skew;
+pub mod source;
 
 pub use ids::{Digest, PluginPath, ServiceName, Tenant, Version};
 pub use limits::Limits;

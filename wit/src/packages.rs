@@ -45,6 +45,7 @@ pub const SOURCES: &[Source] = sources![
     "objects" "0.1.0",
     "http-client" "0.1.0",
     "worlds" "0.1.0",
+    "interpreter" "0.1.0",
     "engine" "0.1.0",
 ];
 
@@ -53,8 +54,10 @@ pub const LOCK: &str = include_str!("../wit.lock");
 
 /// A package that is not a capability: worlds and what is linked in every ring.
 pub const WORLDS_PACKAGE: &str = "noetl:worlds";
-/// The other one: the worlds of the engine's services, and the types they speak in.
+/// The worlds of the engine's services, and the types they speak in.
 pub const ENGINE_PACKAGE: &str = "noetl:engine";
+/// What runs plugins that are source text.
+pub const INTERPRETER_PACKAGE: &str = "noetl:interpreter";
 
 /// Names of all packages, without versions, each once.
 pub fn names() -> impl Iterator<Item = &'static str> {

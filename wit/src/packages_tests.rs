@@ -48,7 +48,9 @@ fn every_version_folder_is_compiled_in() {
 fn every_capability_has_a_package_and_every_package_is_a_capability_or_the_worlds() {
     let capabilities: BTreeSet<&str> = Capability::ALL.iter().map(|capability| capability.package()).collect();
     let mut packages: BTreeSet<&str> = names().collect();
-    assert!(packages.remove(WORLDS_PACKAGE) && packages.remove(ENGINE_PACKAGE));
+    for worlds in [WORLDS_PACKAGE, ENGINE_PACKAGE, INTERPRETER_PACKAGE] {
+        assert!(packages.remove(worlds), "{worlds}");
+    }
     assert_eq!(packages, capabilities);
 }
 
@@ -157,5 +159,6 @@ fn the_worlds_of_the_manifest_are_the_worlds_of_the_contract() {
         assert_eq!(names, world.exports());
     }
     let defined = |package| resolve().packages[newest(package).expect("compiled in")].worlds.len();
-    assert_eq!(defined(WORLDS_PACKAGE) + defined(ENGINE_PACKAGE), World::ALL.len());
+    let packages = [WORLDS_PACKAGE, ENGINE_PACKAGE, INTERPRETER_PACKAGE];
+    assert_eq!(packages.map(defined).iter().sum::<usize>(), World::ALL.len());
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use noetl_contract::{CapabilitySet, Digest, PluginPath, Tenant, Version};
 use noetl_host::caps::payload::Payload;
-use noetl_host::{Failure, Fault, FaultClass, Finished, Identity, Input, Output};
+use noetl_host::{Effects, Failure, Fault, FaultClass, Finished, HostCall, Identity, Input, Output, Script};
 use noetl_registry::{Actor, Entry, Resolved, Selector, Source};
 use noetl_store::index::{KvCommit, KvCommitError, Namespace};
 
@@ -26,6 +26,8 @@ pub struct Call {
     /// The same for every attempt at the same work; made up when absent.
     pub idempotency_key: Option<String>,
     pub attempt: u32,
+    /// Where the host's answers come from.
+    pub script: Script,
 }
 
 pub enum CallInput {
@@ -59,6 +61,8 @@ pub struct Reply {
     pub queue_us: u64,
     pub memory_bytes: u64,
     pub outcome: Result<CallOutput, Failure>,
+    /// What it asked of the host, when that was to be written down.
+    pub host_calls: Vec<HostCall>,
 }
 
 impl Kernel {
@@ -83,12 +87,19 @@ impl Kernel {
             CallInput::Bulk(payload) => Input::Bulk(payload),
             CallInput::Json { arguments, body } => Input::Tool { arguments, body },
         };
-        let run = noetl_host::Call { identity: identity.clone(), capabilities: call.capabilities, input };
-        let finished = match self.host.call(&module, run).await {
+        let played = matches!(call.script, Script::Play(_));
+        let (capabilities, script) = (call.capabilities, call.script);
+        let run = noetl_host::Call { identity: identity.clone(), capabilities, input, script };
+        let mut finished = match self.host.call(&module, run).await {
             Ok(finished) => finished,
             Err(fault) => return Err(self.faulted(&call.tenant, &entry, fault).await),
         };
         self.health.succeeded(&subject(&call.tenant, &entry), &self.rollback, Instant::now());
+        let host_calls = std::mem::take(&mut finished.host_calls);
+        if played {
+            // What a case answered was never read here, so what follows from it is not written here either.
+            finished.effects = Effects::default();
+        }
         let (outcome, usage) = self.commit(&entry, &identity, finished).await?;
         Ok(Reply {
             path: entry.path.clone(),
@@ -100,6 +111,7 @@ impl Kernel {
             queue_us: micros(usage.queue),
             memory_bytes: usage.memory_bytes,
             outcome,
+            host_calls,
         })
     }
 

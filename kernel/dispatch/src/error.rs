@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use noetl_contract::manifest::{HostPattern, ManifestErrors};
+use noetl_contract::manifest::{HostPattern, Language, ManifestErrors};
 use noetl_contract::{CapabilitySet, PluginPath, Version};
 use noetl_host::{Denied, Fault, FaultClass, PrepareError};
 use noetl_registry::signatures::{AttestationError, Unsigned};
@@ -60,6 +60,10 @@ pub enum PushError {
         added: CapabilitySet,
         hosts: Vec<HostPattern>,
     },
+    #[error(
+        "there is no interpreter for `{language}` (`source.language`); this server runs {}", .known.join(", ")
+    )]
+    NoInterpreter { language: Language, known: Vec<String> },
     #[error(transparent)]
     Attestation(#[from] AttestationError),
     #[error(transparent)]
@@ -106,6 +110,7 @@ impl PushError {
             PushError::Inspect(_) => "store_unavailable",
             PushError::Attestation(_) => "invalid_attestation",
             PushError::Unsigned(_) => "signature_required",
+            PushError::NoInterpreter { .. } => "no_interpreter",
             PushError::Compile(PrepareError::Denied(_)) => "capability_denied",
             PushError::Compile(PrepareError::Skew(_)) => "contract_skew",
             PushError::Compile(PrepareError::Rejected(_)) => "not_a_component",
@@ -230,6 +235,15 @@ pub(crate) enum ReadyError {
     Unsigned(#[from] Box<Unsigned>),
     #[error(transparent)]
     Host(#[from] PrepareError),
+}
+
+impl From<ReadyError> for PushError {
+    fn from(error: ReadyError) -> Self {
+        match error {
+            ReadyError::Unsigned(unsigned) => PushError::Unsigned(unsigned),
+            ReadyError::Host(error) => PushError::Compile(error),
+        }
+    }
 }
 
 impl SwitchError {

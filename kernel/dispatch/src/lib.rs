@@ -35,12 +35,14 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 pub mod calls;
+pub mod case;
 pub mod engine;
 mod error;
 mod health;
 mod logbook;
 pub mod push;
 mod signed;
+mod sources;
 pub mod switch;
 
 pub use calls::{Call, CallInput, CallOutput, Reply};
@@ -50,7 +52,7 @@ pub use logbook::{LogBook, LogFilter, LogLine};
 pub use noetl_host::caps::log::Level;
 pub use noetl_host::caps::payload::{Payload, Writer};
 pub use noetl_host::fair::{Budget, Reservation};
-pub use noetl_host::{Failure, FaultClass, caps::http_client, compile};
+pub use noetl_host::{Failure, FaultClass, HostCall, Script, caps::http_client, compile};
 pub use push::{Push, Pushed};
 
 use engine::{Engine, EngineOptions};

@@ -2,17 +2,17 @@
 //!
 //! Everything that can be refused is refused before anything is kept: form, manifest, ownership, ring,
 //! signatures, imports, contract, the grant, and the compiler's word. Until then the bytes are a stranger's: they are looked
-//! at in a process of their own, and the server itself reads nothing but the manifest's text. Only then are the
-//! bytes made durable and the catalog told, in that order, so that a version that can be seen can be run. Until
-//! the catalog's event the old version serves; from it on, the new one, whose module is ready. A module is found by its
-//! digest alone and has the grant of the ring it was made for, so one whose push comes to nothing is let go: whoever pushes
-//! the same bytes to another ring must not find it.
+//! at in a process of their own, and the server itself reads nothing but the manifest's text and, of a plugin that is
+//! source text, the archive of its files. Only then are the bytes made durable and the catalog told, in that order, so
+//! that a version that can be seen can be run. Until the catalog's event the old version serves; from it on, the new
+//! one, whose module is ready. A module is found by its digest alone and has the grant of the ring it was made for, so
+//! one whose push comes to nothing is let go: whoever pushes the same bytes to another ring must not find it.
 
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use noetl_contract::inspect::Inspection;
-use noetl_contract::manifest::HostPattern;
+use noetl_contract::manifest::{HostPattern, World};
 use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, PluginPath, Ring, Version};
 use noetl_host::PrepareError;
 use noetl_registry::signatures::{Envelope, PublicKey, about};
@@ -104,13 +104,31 @@ impl Kernel {
         let Compared { added, removed, added_hosts } = self.check_grant(&manifest, &channel, push.grant)?;
         let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
         let digest = push.component.digest();
-        let spec = switch::spec_of(&manifest, digest, ring, inspection.imports);
-        spec.check(self.host.denied()).map_err(PushError::Denied)?;
+        let interpreter = self.interpreter_for(&manifest)?;
+        let interpreter_digest = interpreter.as_ref().map(|resolved| resolved.entry.digest);
+        let spec = switch::spec_of(&manifest, digest, ring, inspection.imports, interpreter_digest);
+        if manifest.world == World::Interpreter {
+            must_be_of_the_platform(&manifest.path, ring)?;
+        } else {
+            spec.check(self.host.denied()).map_err(PushError::Denied)?;
+        }
         let _held = self.held.hold(digest);
         // A module that is there already is that of a version that serves.
         let mut made = Made { host: &self.host, digest, kept: self.host.ready(&digest).is_some() };
         let started = Instant::now();
-        self.host.prepare(spec, async || read(&push.component).await).await.map_err(PushError::Compile)?;
+        let bytes = async || read(&push.component).await;
+        match (&manifest.source, interpreter_digest) {
+            (Some(source), Some(digest)) => {
+                let ready = self.interpreter(&source.language, digest).await?;
+                self.host.prepare_program(spec, ready, bytes).await.map_err(PushError::Compile)?;
+            }
+            _ if manifest.world == World::Interpreter => {
+                self.host.interpreter(digest, bytes).await.map_err(PushError::Compile)?;
+            }
+            _ => {
+                self.host.prepare(spec, bytes).await.map_err(PushError::Compile)?;
+            }
+        }
         let compile_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let capabilities = manifest.capabilities;
         if push.dry_run {
@@ -133,6 +151,9 @@ impl Kernel {
                 compile_ms,
             });
         }
+        if let Some(interpreter) = &interpreter {
+            self.keep_interpreter(interpreter).await?;
+        }
         let kept = push.component.keep().await?;
         let reason = push.reason.clone();
         if self.catalog.entry(&manifest.path, &manifest.version).is_some() {
@@ -140,9 +161,17 @@ impl Kernel {
             let (path, version) = (&manifest.path, &manifest.version);
             self.catalog.attest(actor, path, version, &attestations, &reason).await?;
         }
-        let channel_of = channel.clone();
-        let size = kept.size;
-        let new = NewVersion { manifest, ring, digest, size, imports, channel: channel_of, reason, attestations };
+        let new = NewVersion {
+            manifest,
+            ring,
+            digest,
+            size: kept.size,
+            imports,
+            interpreter: interpreter_digest,
+            channel: channel.clone(),
+            reason,
+            attestations,
+        };
         let outcome = self.catalog.push(actor, new).await?;
         let entry = outcome.entry;
         // A version that was there already keeps its ring, whatever was asked for this time.
@@ -224,6 +253,14 @@ async fn read(component: &SealedPayload) -> Result<Bytes, PrepareError> {
 fn manifest_of(inspection: &Inspection) -> Result<Manifest, PushError> {
     let text = inspection.manifest_text.as_deref().ok_or(PushError::NoManifest)?;
     Manifest::parse(text).map_err(PushError::Manifest)
+}
+
+/// An interpreter sees the text and the calls of every plugin it runs, and is compiled without the usual bounds.
+fn must_be_of_the_platform(path: &PluginPath, ring: Ring) -> Result<(), PushError> {
+    match ring {
+        Ring::System => Ok(()),
+        _ => Err(PushError::Reserved { path: path.clone() }),
+    }
 }
 
 fn ring_of(actor: &Actor, path: &PluginPath, push: &Push) -> Result<Ring, PushError> {

@@ -11,8 +11,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use noetl_contract::inspect::Import;
+use noetl_contract::manifest::World;
 use noetl_contract::{Digest, Manifest, PluginPath, Ring, ServiceName, Tenant, Version};
-use noetl_host::{Module, PrepareError, Spec};
+use noetl_host::{Module, PrepareError, SourceSpec, Spec};
 use noetl_registry::{Actor, BytesAt, CatalogError, ChannelName, Entry, EntryFilter, Moved, Resolved, Selector};
 
 use parking_lot::Mutex;
@@ -22,7 +23,14 @@ use crate::error::{ReadyError, SwitchError};
 use crate::health::Trial;
 
 /// What the host has to know of a version.
-pub(crate) fn spec_of(manifest: &Manifest, digest: Digest, ring: Ring, imports: Vec<Import>) -> Spec {
+pub(crate) fn spec_of(
+    manifest: &Manifest,
+    digest: Digest,
+    ring: Ring,
+    imports: Vec<Import>,
+    interpreter: Option<Digest>,
+) -> Spec {
+    let entry = manifest.source.as_ref().map(|source| source.entry.clone());
     Spec {
         digest,
         path: manifest.path.clone(),
@@ -34,6 +42,7 @@ pub(crate) fn spec_of(manifest: &Manifest, digest: Digest, ring: Ring, imports: 
         instance: manifest.instance,
         http: Arc::new(manifest.http.clone()),
         imports,
+        source: interpreter.zip(entry).map(|(interpreter, entry)| SourceSpec { interpreter, entry }),
     }
 }
 
@@ -75,19 +84,33 @@ impl Kernel {
     /// The module of a resolved version, compiled if need be. Its signatures are verified each time: a module that is
     /// ready was signed as the operator wants it now, whatever was wanted when it was pushed.
     pub(crate) async fn prepare(&self, resolved: &Resolved) -> Result<Arc<Module>, ReadyError> {
-        let (entry, bytes) = (&resolved.entry, resolved.bytes);
+        let entry = &resolved.entry;
         self.must_be_signed(resolved)?;
+        if entry.manifest.world == World::Interpreter {
+            let said = "an interpreter runs plugins; it cannot be called itself".to_owned();
+            return Err(PrepareError::Rejected(said).into());
+        }
         let imports = entry.imports.iter().map(Import::new).collect();
-        let spec = spec_of(&entry.manifest, entry.digest, entry.ring, imports);
-        let (payloads, digest) = (self.payloads.clone(), entry.digest);
-        let read = async move || match bytes {
+        let spec = spec_of(&entry.manifest, entry.digest, entry.ring, imports, entry.interpreter);
+        let read = async || self.bytes_at(resolved.bytes, entry.digest).await;
+        match (&entry.manifest.source, entry.interpreter) {
+            (Some(source), Some(interpreter)) => {
+                let interpreter = self.interpreter(&source.language, interpreter).await?;
+                Ok(self.host.prepare_program(spec, interpreter, read).await?)
+            }
+            _ => Ok(self.host.prepare(spec, read).await?),
+        }
+    }
+
+    /// The bytes of a version, wherever they are.
+    pub(crate) async fn bytes_at(&self, bytes: BytesAt, digest: Digest) -> Result<Bytes, PrepareError> {
+        match bytes {
             BytesAt::Embedded(bytes) => Ok(Bytes::from_static(bytes)),
-            BytesAt::Payload => payloads.read(&digest).await.map_err(|error| PrepareError::Io {
+            BytesAt::Payload => self.payloads.read(&digest).await.map_err(|error| PrepareError::Io {
                 doing: format!("read the component {digest}"),
                 source: std::io::Error::other(error),
             }),
-        };
-        Ok(self.host.prepare(spec, read).await?)
+        }
     }
 
     /// Points a channel to a version.
@@ -216,8 +239,12 @@ impl Kernel {
     async fn make_ready(&self, resolved: &Resolved) -> Result<Hold, SwitchError> {
         let entry = &resolved.entry;
         let hold = self.held.hold(entry.digest);
-        match self.prepare(resolved).await {
-            Ok(_) => Ok(hold),
+        let ready = match entry.manifest.world {
+            World::Interpreter => self.load_interpreter(resolved).await.map(drop),
+            _ => self.prepare(resolved).await.map(drop),
+        };
+        match ready {
+            Ok(()) => Ok(hold),
             Err(ReadyError::Unsigned(unsigned)) => Err(SwitchError::Unsigned(unsigned)),
             Err(ReadyError::Host(error)) => Err(SwitchError::NotReady {
                 path: entry.path.clone(),
@@ -231,7 +258,9 @@ impl Kernel {
     async fn settle(&self) {
         for resolved in self.catalog.active() {
             let entry = &resolved.entry;
-            if self.host.ready(&entry.digest).is_none()
+            // An interpreter is loaded with the first plugin it runs.
+            if entry.manifest.world != World::Interpreter
+                && self.host.ready(&entry.digest).is_none()
                 && let Err(error) = self.prepare(&resolved).await
             {
                 let reason = match error {
@@ -251,6 +280,7 @@ impl Kernel {
                 self.health.forget(&digest);
             }
         }
+        self.retire_interpreters();
     }
 }
 

@@ -18,9 +18,12 @@ use crate::caps::Drivers;
 use crate::caps::payload::Payload;
 use crate::engine::Engines;
 use crate::error::{Fault, FaultClass};
+use crate::grant::Terms;
+use crate::kept::Sandbox;
 use crate::metrics::{Ending, LiveInstance};
 use crate::module::{Module, Template};
 use crate::state::{CallState, Identity};
+use crate::tape::{HostCall, Script, Tape};
 
 /// What a guest is given.
 pub enum Input {
@@ -104,6 +107,8 @@ pub struct Finished {
     pub outcome: Result<Output, Failure>,
     pub effects: Effects,
     pub usage: Usage,
+    /// What it asked of the host, when that was to be written down.
+    pub host_calls: Vec<HostCall>,
 }
 
 /// Room for the fixed parts of an answer beside its bulk.
@@ -114,11 +119,12 @@ pub(crate) fn new_store(
     engine: &wasmtime::Engine,
     module: &Module,
     template: &Template,
+    terms: Terms,
     identity: Arc<Identity>,
     drivers: Arc<Drivers>,
 ) -> Store<CallState> {
     let limits = module.spec.limits;
-    let state = CallState::new(limits, identity, drivers, module.spec.http.clone(), template.wasi);
+    let state = CallState::new(limits, identity, terms, drivers, module.spec.http.clone(), template.wasi);
     let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.meter);
     // Wasmtime counts what it lifts out of a guest against this and stops before it allocates more.
@@ -127,45 +133,105 @@ pub(crate) fn new_store(
     store
 }
 
-/// Runs one call to its end, whatever that is.
-pub(crate) async fn run(
-    engines: &Engines,
-    module: &Arc<Module>,
-    template: &Template,
-    identity: Arc<Identity>,
-    drivers: Arc<Drivers>,
-    input: Ready,
-    queue: Duration,
-) -> Result<Finished, Fault> {
-    let started = Instant::now();
-    let _ticking = engines.ticker.enter();
-    let _live = LiveInstance::new(module);
-    let mut store = new_store(&engines.guest, module, template, identity, drivers);
-    let turns = engines.turns.clone();
-    store.epoch_deadline_callback(move |mut store| {
-        let state = store.data_mut();
-        if !state.meter.tick() {
-            return Ok(UpdateDeadline::Interrupt);
-        }
-        state.long.get_or_insert_with(|| turns.enter());
-        Ok(match turns.next(&state.identity.tenant) {
-            None => UpdateDeadline::Yield(1),
-            // The other end goes only with the host, and then nobody waits for this call.
-            Some(turn) => UpdateDeadline::YieldCustom(1, Box::pin(async { drop(turn.await) })),
-        })
-    });
-    store.set_epoch_deadline(1);
-    let wall = Duration::from_millis(module.spec.limits.wall_ms);
-    let result = match tokio::time::timeout(wall, instantiate_and_call(&mut store, module, template, input)).await {
-        Ok(Ok(answer)) => settle(&mut store, answer),
-        Ok(Err(error)) => Err(classify(&mut store, &error)),
-        Err(_) => {
-            let text = format!("the call took longer than {} ms (`limits.wall_ms`)", wall.as_millis());
-            Err(store.data_mut().meter.fail(FaultClass::Timeout, text))
-        }
-    };
-    let usage = Usage { queue, duration: started.elapsed(), memory_bytes: store.data().meter.high_water() };
-    finish(module, &mut store, result, usage)
+/// Everything one call is made of.
+pub(crate) struct Run<'a> {
+    pub(crate) engines: &'a Engines,
+    pub(crate) module: &'a Arc<Module>,
+    pub(crate) template: &'a Template,
+    pub(crate) terms: Terms,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) drivers: Arc<Drivers>,
+    pub(crate) queue: Duration,
+    pub(crate) script: Script,
+}
+
+impl Run<'_> {
+    /// Runs one call to its end, whatever that is. `kept` is a sandbox of an earlier call, which is ready; the sandbox
+    /// is given back when it could take another one.
+    pub(crate) async fn run(
+        mut self,
+        input: Ready,
+        kept: Option<Sandbox>,
+    ) -> (Result<Finished, Fault>, Option<Sandbox>) {
+        let started = Instant::now();
+        let _ticking = self.engines.ticker.enter();
+        let wall = Duration::from_millis(self.module.spec.limits.wall_ms);
+        let script = std::mem::take(&mut self.script);
+        let mut opening = self.open(kept);
+        opening.store.data_mut().tape = Tape::new(script);
+        let called = async {
+            if opening.instance.is_none() {
+                let instance = opening.template.pre.instantiate_async(&mut opening.store).await?;
+                opening.instance = Some(instance);
+                if let Some(program) = self.module.program()
+                    && let Err(failure) = program.load(&mut opening.store, &instance).await?
+                {
+                    // A program that did not load is not one to be called again.
+                    opening.instance = None;
+                    return Ok(Answer::Transform(Err(failure)));
+                }
+            }
+            let Some(instance) = opening.instance else { return Err(wasmtime::format_err!("no instance was made")) };
+            call_instance(&mut opening.store, self.module, &instance, input).await
+        };
+        let called = tokio::time::timeout(wall, called).await;
+        let Opening { mut store, instance, live, .. } = opening;
+        // A sandbox that is kept computes no longer.
+        store.data_mut().long = None;
+        let result = match called {
+            Ok(Ok(answer)) => settle(&mut store, answer),
+            Ok(Err(error)) => Err(classify(&mut store, &error)),
+            Err(_) => {
+                let text = format!("the call took longer than {} ms (`limits.wall_ms`)", wall.as_millis());
+                Err(store.data_mut().meter.fail(FaultClass::Timeout, text))
+            }
+        };
+        let meter = &store.data().meter;
+        let usage = Usage { queue: self.queue, duration: started.elapsed(), memory_bytes: meter.high_water() };
+        let whole = result.is_ok() && meter.memory() <= meter.limits().memory_bytes / 2;
+        let finished = finish(self.module, &mut store, result, usage);
+        let sandbox = instance.filter(|_| whole).map(|instance| Sandbox { store, instance, live });
+        (finished, sandbox)
+    }
+
+    fn open(&self, kept: Option<Sandbox>) -> Opening<'_> {
+        let template = self.template;
+        let mut opening = match kept {
+            Some(Sandbox { mut store, instance, live }) => {
+                store.data_mut().next_call(self.identity.clone());
+                Opening { store, instance: Some(instance), live, template }
+            }
+            None => {
+                let (identity, drivers) = (self.identity.clone(), self.drivers.clone());
+                let engine = &self.engines.guest;
+                let mut store = new_store(engine, self.module, template, self.terms, identity, drivers);
+                let turns = self.engines.turns.clone();
+                store.epoch_deadline_callback(move |mut store| {
+                    let state = store.data_mut();
+                    if !state.meter.tick() {
+                        return Ok(UpdateDeadline::Interrupt);
+                    }
+                    state.long.get_or_insert_with(|| turns.enter());
+                    Ok(match turns.next(&state.identity.tenant) {
+                        None => UpdateDeadline::Yield(1),
+                        // The other end goes only with the host, and then nobody waits for this call.
+                        Some(turn) => UpdateDeadline::YieldCustom(1, Box::pin(async { drop(turn.await) })),
+                    })
+                });
+                Opening { store, instance: None, live: LiveInstance::new(self.module), template }
+            }
+        };
+        opening.store.set_epoch_deadline(1);
+        opening
+    }
+}
+
+/// A sandbox on its way to its first call.
+struct Opening<'a> {
+    store: Store<CallState>,
+    instance: Option<Instance>,
+    live: LiveInstance,
+    template: &'a Template,
 }
 
 /// Counts the call and hands over its effects.
@@ -188,7 +254,8 @@ pub(crate) fn finish(
         effects.kv_conditions = staged.conditions.into_iter().collect();
         effects.kv_writes = staged.writes.into_iter().collect();
     }
-    Ok(Finished { outcome, effects, usage })
+    let host_calls = store.data_mut().take_tape();
+    Ok(Finished { outcome, effects, usage, host_calls })
 }
 
 /// An answer as the canonical ABI gives it.
@@ -197,17 +264,16 @@ pub(crate) enum Answer {
     Tool(Result<bindings::Response, bindings::Failure>),
 }
 
-async fn instantiate_and_call(
+async fn call_instance(
     store: &mut Store<CallState>,
     module: &Module,
-    template: &Template,
+    instance: &Instance,
     input: Ready,
 ) -> wasmtime::Result<Answer> {
-    let instance = template.pre.instantiate_async(&mut *store).await?;
     match (module.spec.world, input) {
         (World::Transform, input) => {
             let bytes = transform_input(input);
-            let run = transform_export(&mut *store, &instance, module)?;
+            let run = transform_export(&mut *store, instance, module)?;
             Ok(Answer::Transform(run.call_async(store, (&bytes,)).await?.0))
         }
         (World::Tool, input) => {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use wasmtime::component::Component;
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::error::StartError;
@@ -103,9 +104,10 @@ impl Engines {
         }
     }
 
-    /// Slots a component with these needs takes in the pool.
-    pub(crate) fn slots_needed(memories: u32, tables: u32) -> u32 {
-        memories.max(tables.div_ceil(MAX_TABLES_PER_SLOT)).max(1)
+    /// Slots an instance of the component takes in the pool.
+    pub(crate) fn slots_of(component: &Component) -> u32 {
+        let needed = component.resources_required();
+        needed.map_or(1, |needed| needed.num_memories.max(needed.num_tables.div_ceil(MAX_TABLES_PER_SLOT)).max(1))
     }
 }
 

@@ -119,8 +119,16 @@ pub enum Denied {
         "import `{import}` is unknown to this server; known are the noetl capabilities and WASI clocks, random and stdio"
     )]
     Unknown { import: String },
+    #[error("the program used the capability `{capability}`, which plugin.toml does not list: write `{line}`")]
+    Unasked { capability: Capability, line: String },
     #[error(
-        "`{path}` asks for resident instances, which only the platform's own components (`system/`, `tools/`) may have"
+        "`{path}` is source text, and its interpreter needs clocks and randomness, which the ring `pure` does not have: \
+         push it to the ring `user`"
+    )]
+    Interpreted { path: PluginPath },
+    #[error(
+        "`{path}` asks for resident instances, which only the platform's own components (`system/`, `tools/`) and source \
+         text may have"
     )]
     ResidentPath { path: PluginPath },
     #[error("a resident instance may hold what the ring `pure` has (log, metrics), not `{capability}`")]

@@ -52,7 +52,7 @@ impl Terms {
         Ok(grant)
     }
 
-    fn why_not(&self, import: String, capability: Capability) -> Denied {
+    pub(crate) fn why_not(&self, import: String, capability: Capability) -> Denied {
         if !self.manifest.contains(capability) {
             Denied::NotListed { import, capability }
         } else if !self.ring.capabilities().contains(capability) {

@@ -10,10 +10,12 @@
 //! 3. Machine code comes from our own compiler process and its recorded digest, or not at all
 //!    ([`compile`]).
 //! 4. Staged effects leave a call only with its success ([`call::Effects`]).
-//! 5. Guests never run on the threads that serve HTTP or commit the log.
-//! 6. A call ends with whoever asked for it: what nobody waits for any more holds no memory and no thread.
+//! 5. Source text runs in sandboxes of its interpreter, under its own grant ([`interpreter`](self)).
+//! 6. Guests never run on the threads that serve HTTP or commit the log.
+//! 7. A call ends with whoever asked for it: what nobody waits for any more holds no memory and no thread.
 
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -21,10 +23,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use lru::LruCache;
 use noetl_contract::inspect::Inspection;
 use noetl_contract::manifest::InstancePolicy;
-use noetl_contract::{CapabilitySet, Digest, Limits, PluginPath, Ring, Tenant, Version};
+use noetl_contract::{CapabilitySet, Digest, Limits, PluginPath, Ring, Tenant, Version, source};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use tokio::sync::{OnceCell, oneshot};
@@ -39,6 +42,8 @@ mod engine;
 pub mod error;
 pub mod fair;
 pub mod grant;
+mod interpreter;
+mod kept;
 mod meter;
 mod metrics;
 mod module;
@@ -46,19 +51,25 @@ mod resident;
 pub mod services;
 mod shards;
 mod state;
+pub mod tape;
 mod wasi;
 
 pub use call::{Effects, Failure, Finished, Input, Output, Usage};
 pub use error::{Denied, Fault, FaultClass, PrepareError, StartError};
+pub use interpreter::Interpreter;
 pub use metrics::HostMetrics;
-pub use module::{Module, Spec};
+pub use module::{Module, SourceSpec, Spec};
 pub use resident::Residents;
 pub use state::Identity;
+pub use tape::{HostCall, Script};
 
+use call::Run;
 use caps::Drivers;
 use compile::{CompileOptions, Compiler};
-use engine::Engines;
-use fair::Budget;
+use engine::{EngineKind, Engines};
+use fair::{Budget, Reservation};
+use interpreter::Program;
+use kept::{Kept, Owner};
 use shards::{Job, Shards};
 
 /// How the host is set up.
@@ -90,9 +101,11 @@ pub struct Call {
     /// The caller's own narrowing of what the plugin may hold.
     pub capabilities: Option<CapabilitySet>,
     pub input: Input,
+    /// Where the host's answers come from; resident components of the platform itself are always live.
+    pub script: Script,
 }
 
-type Slot = Arc<OnceCell<Arc<Module>>>;
+type Slot<T> = Arc<OnceCell<Arc<T>>>;
 
 /// An input up to this size costs a resident component nothing worth counting.
 const SMALL_INPUT: u64 = 256 << 10;
@@ -104,7 +117,9 @@ pub struct Host {
     compiler: Compiler,
     budget: Budget,
     drivers: Arc<Drivers>,
-    modules: Mutex<LruCache<Digest, Slot>>,
+    modules: Mutex<LruCache<Digest, Slot<Module>>>,
+    interpreters: Mutex<HashMap<Digest, Slot<Interpreter>>>,
+    kept: Kept,
     shards: Shards,
     metrics: HostMetrics,
     guests: Option<tokio::runtime::Runtime>,
@@ -127,6 +142,9 @@ impl Host {
             budget: Budget::new(options.memory_budget, options.system_reserve, options.max_instances.max(1) as usize),
             shards: Shards::start(options.shards, || residents(&engines, &drivers, options.denied))?,
             modules: Mutex::new(LruCache::new(NonZeroUsize::new(options.max_modules).unwrap_or(NonZeroUsize::MIN))),
+            interpreters: Mutex::default(),
+            // One for each thread that could use one, and one to change to.
+            kept: Kept::new(options.threads.max(1) * 2),
             metrics: HostMetrics::register(registry),
             guests: Some(guests),
             engines,
@@ -168,22 +186,51 @@ impl Host {
     /// share one compilation; a failed one leaves nothing behind and can be tried again.
     pub async fn prepare(
         &self,
-        mut spec: Spec,
+        spec: Spec,
         bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
     ) -> Result<Arc<Module>, PrepareError> {
-        let digest = spec.digest;
         let whose = spec.path.owner().unwrap_or_else(Tenant::main);
+        self.prepared(spec, async |spec| {
+            let kind = spec.engine();
+            let compiled = self.compiler.load(self.engines.get(kind), kind, (spec.digest, &whose), bytes).await?;
+            let metrics = self.metrics.module(spec.path.as_str(), &spec.version.to_string());
+            metrics.compiled(compiled.took);
+            Module::new(spec, compiled.component, metrics)
+        })
+        .await
+    }
+
+    /// Make a plugin that is source text ready to be run by an interpreter.
+    pub async fn prepare_program(
+        &self,
+        spec: Spec,
+        interpreter: Arc<Interpreter>,
+        bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
+    ) -> Result<Arc<Module>, PrepareError> {
+        self.prepared(spec, async |spec| {
+            let rejected = |text: &str| PrepareError::Rejected(text.to_owned());
+            let entry = spec.source.as_ref().ok_or_else(|| rejected("it is not source text"))?.entry.clone();
+            let bundle = source::extract(&bytes().await?).map_err(|error| PrepareError::Rejected(error.to_string()))?;
+            let bundle = bundle.ok_or_else(|| rejected("it has no files in it"))?;
+            let metrics = self.metrics.module(spec.path.as_str(), &spec.version.to_string());
+            Ok(Module::of_program(spec, Program::new(interpreter, entry, &bundle), metrics))
+        })
+        .await
+    }
+
+    async fn prepared(
+        &self,
+        mut spec: Spec,
+        make: impl AsyncFnOnce(Spec) -> Result<Module, PrepareError>,
+    ) -> Result<Arc<Module>, PrepareError> {
+        let digest = spec.digest;
         let slot = self.modules.lock().get_or_insert(digest, Slot::default).clone();
         let prepared = slot.get_or_try_init(|| async {
             spec.check(self.options.denied)?;
             spec.limits = spec.limits.capped(&self.options.ceiling);
             spec.limits.memory_bytes = spec.limits.memory_bytes.min(self.budget.largest());
-            let kind = spec.engine();
-            let engine = self.engines.get(kind);
-            let compiled = self.compiler.load(engine, kind, (spec.digest, &whose), bytes).await?;
-            let metrics = self.metrics.module(spec.path.as_str(), &spec.version.to_string());
-            metrics.compiled(compiled.took);
-            let module = Module::new(spec, compiled.component, metrics)?;
+            let engine = self.engines.get(spec.engine());
+            let module = make(spec).await?;
             // Linking now makes a skew an error of the push instead of the first call.
             module.template(engine, &module.spec.terms(None, self.options.denied))?;
             Ok(Arc::new(module))
@@ -198,10 +245,41 @@ impl Host {
         prepared
     }
 
+    /// An interpreter that is ready: from memory, from the cache, or by compiling, which takes a while.
+    pub async fn interpreter(
+        &self,
+        digest: Digest,
+        bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
+    ) -> Result<Arc<Interpreter>, PrepareError> {
+        let slot = self.interpreters.lock().entry(digest).or_default().clone();
+        let ready = slot.get_or_try_init(|| async {
+            let kind = EngineKind::Guest;
+            let compiled = self.compiler.load_large(self.engines.get(kind), kind, digest, bytes).await?;
+            Interpreter::new(compiled.component).map(Arc::new)
+        });
+        ready.await.cloned()
+    }
+
+    /// Make an interpreter's machine code, unless it is in the cache, without loading it. `true` when it was made.
+    pub async fn precompile(
+        &self,
+        digest: Digest,
+        bytes: impl AsyncFnOnce() -> Result<Bytes, PrepareError>,
+    ) -> Result<bool, PrepareError> {
+        let kind = EngineKind::Guest;
+        self.compiler.precompile(self.engines.get(kind), kind, digest, bytes).await
+    }
+
+    /// Forget all interpreters but these; each is freed when the last module it runs is.
+    pub fn keep_interpreters(&self, digests: &HashSet<Digest>) {
+        self.interpreters.lock().retain(|digest, slot| digests.contains(digest) || slot.get().is_none());
+    }
+
     /// Forget a module; it is freed when its last call ends.
     pub fn retire(&self, digest: Digest) {
         self.modules.lock().pop(&digest);
         self.shards.forget(digest);
+        self.kept.forget(digest);
     }
 
     /// The threads guests run on. Work that makes many calls can be put there itself.
@@ -226,7 +304,8 @@ impl Host {
         let terms = module.spec.terms(call.capabilities, self.options.denied);
         let template = module.template(engine, &terms).map_err(PrepareError::into_fault)?;
         let queued = Instant::now();
-        if module.spec.instance == InstancePolicy::Resident {
+        let resident = module.spec.instance == InstancePolicy::Resident;
+        if module.spec.engine() == EngineKind::Pure {
             let (answer, receiver) = oneshot::channel();
             let key = shard_key(&call.identity.idempotency_key);
             let (identity, input) = (call.identity, call.input);
@@ -236,7 +315,7 @@ impl Host {
                 weight => Some(self.budget.reserve(&identity.tenant, weight, 0, false).await),
             };
             let input = input.load(&self.drivers.payloads).await?;
-            let job = Job { module: module.clone(), template, identity, input, queued, answer, room };
+            let job = Job { module: module.clone(), template, terms, identity, input, queued, answer, room };
             return self.shards.call(key, job, receiver).await;
         }
         let span = tracing::debug_span!(
@@ -247,14 +326,42 @@ impl Host {
             call = %call.identity.call,
         );
         let system = is_the_platforms(&module.spec, &call.identity);
-        let (engines, drivers, budget, module) =
-            (self.engines.clone(), self.drivers.clone(), self.budget.clone(), module.clone());
+        let (engines, drivers, budget, module, kept) =
+            (self.engines.clone(), self.drivers.clone(), self.budget.clone(), module.clone(), self.kept.clone());
         let running = async move {
-            let weight = module.spec.limits.memory_bytes.saturating_add(call.input.weight());
-            let _room = budget.reserve(&call.identity.tenant, weight, module.slots as usize, system).await;
+            let weight = call.input.weight();
+            let tenant = call.identity.tenant.clone();
+            // The room of a sandbox that is kept is for its memory, not for a large input beside it.
+            let keeps = resident && weight <= SMALL_INPUT;
+            let owner = keeps.then(|| Owner { module: module.spec.digest, grant: template.grant, tenant });
+            let (sandbox, room) = match owner.as_ref().and_then(|owner| kept.take(owner)) {
+                Some((sandbox, room)) => (Some(sandbox), room),
+                None => {
+                    let bytes = module.spec.limits.memory_bytes.saturating_add(weight);
+                    let slots = module.slots as usize;
+                    (None, room(&kept, budget.reserve(&call.identity.tenant, bytes, slots, system)).await)
+                }
+            };
             let input = call.input.load(&drivers.payloads).await?;
-            let queue = queued.elapsed();
-            call::run(&engines, &module, &template, call.identity, drivers, input, queue).await
+            let (identity, queue) = (call.identity, queued.elapsed());
+            let run = Run {
+                engines: &engines,
+                module: &module,
+                template: &template,
+                terms,
+                identity,
+                drivers,
+                queue,
+                script: call.script,
+            };
+            let (finished, sandbox) = run.run(input, sandbox).await;
+            if let (Some(owner), Some(sandbox)) = (owner, sandbox) {
+                kept.put(owner, sandbox, room);
+                if budget.is_waited_for() {
+                    kept.clear();
+                }
+            }
+            finished
         };
         let Some(guests) = &self.guests else {
             return Err(Fault::new(FaultClass::Fetch, "the server is shutting down"));
@@ -278,6 +385,16 @@ impl<T> Drop for Running<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Waits for memory. What is only kept for later gives way to a call that needs it now.
+async fn room(kept: &Kept, reserving: impl Future<Output = Reservation>) -> Reservation {
+    let mut reserving = std::pin::pin!(reserving);
+    if let Some(room) = reserving.as_mut().now_or_never() {
+        return room;
+    }
+    kept.clear();
+    reserving.await
 }
 
 fn residents(engines: &Arc<Engines>, drivers: &Arc<Drivers>, denied: CapabilitySet) -> Residents {
@@ -345,6 +462,7 @@ mod tests {
             instance: InstancePolicy::Fresh,
             http: Arc::default(),
             imports: Vec::new(),
+            source: None,
         };
         let identity = |tenant: Tenant| Identity {
             tenant,

@@ -17,6 +17,7 @@ use crate::caps;
 use crate::engine::{EngineKind, Engines};
 use crate::error::{Denied, PrepareError};
 use crate::grant::{Grant, Terms};
+use crate::interpreter::Program;
 use crate::metrics::ModuleMetrics;
 use crate::state::CallState;
 
@@ -33,13 +34,24 @@ pub struct Spec {
     pub instance: InstancePolicy,
     pub http: Arc<HttpPolicy>,
     pub imports: Vec<Import>,
+    /// For a plugin that is source text.
+    pub source: Option<SourceSpec>,
+}
+
+/// What runs a plugin that is source text, and where it begins.
+#[derive(Debug, Clone)]
+pub struct SourceSpec {
+    /// Of the interpreter the version was pushed with.
+    pub interpreter: Digest,
+    pub entry: String,
 }
 
 impl Spec {
     pub(crate) fn engine(&self) -> EngineKind {
         match self.instance {
-            InstancePolicy::Fresh => EngineKind::Guest,
-            InstancePolicy::Resident => EngineKind::Pure,
+            // An interpreter waits on WASI, for which only the guest engine has fibers.
+            InstancePolicy::Resident if self.source.is_none() => EngineKind::Pure,
+            _ => EngineKind::Guest,
         }
     }
 
@@ -49,8 +61,11 @@ impl Spec {
 
     /// Everything that can be refused before a byte is compiled.
     pub fn check(&self, denied: CapabilitySet) -> Result<Grant, Denied> {
+        if self.source.is_some() && !self.ring.has_wasi() {
+            return Err(Denied::Interpreted { path: self.path.clone() });
+        }
         if self.instance == InstancePolicy::Resident {
-            if !self.path.is_reserved() {
+            if !self.path.is_reserved() && self.source.is_none() {
                 return Err(Denied::ResidentPath { path: self.path.clone() });
             }
             // It runs on the pure engine, which has no fibers for WASI to wait on.
@@ -66,14 +81,20 @@ impl Spec {
     }
 }
 
-/// A compiled, linkable component.
+/// A component that can be called.
 pub struct Module {
     pub(crate) spec: Spec,
-    pub(crate) component: Component,
+    code: Code,
     pub(crate) export: ComponentExportIndex,
     pub(crate) slots: u32,
     pub(crate) metrics: ModuleMetrics,
-    templates: RwLock<Vec<(Grant, Arc<Template>)>>,
+}
+
+enum Code {
+    /// Machine code of the plugin's own.
+    Own { component: Component, templates: Templates },
+    /// Source text, and the interpreter that runs it.
+    Program(Program),
 }
 
 /// An instance that is linked and checked but does not exist yet.
@@ -84,40 +105,72 @@ pub(crate) struct Template {
     pub(crate) wasi: bool,
 }
 
-impl Module {
-    pub(crate) fn new(spec: Spec, component: Component, metrics: ModuleMetrics) -> Result<Self, PrepareError> {
-        let export = component
-            .get_export_index(None, spec.world.exports()[0])
-            .ok_or_else(|| PrepareError::Skew(format!("it does not export `{}`", spec.world.exports()[0])))?;
-        let slots = component
-            .resources_required()
-            .map_or(1, |needed| Engines::slots_needed(needed.num_memories, needed.num_tables));
-        Ok(Self { spec, component, export, slots, metrics, templates: RwLock::default() })
-    }
+/// The templates of one component, one a grant.
+#[derive(Default)]
+pub(crate) struct Templates(RwLock<Vec<(Grant, Arc<Template>)>>);
 
-    pub fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    pub(crate) fn template(&self, engine: &Engine, terms: &Terms) -> Result<Arc<Template>, PrepareError> {
-        let grant = terms.grant();
+impl Templates {
+    pub(crate) fn get(
+        &self,
+        grant: Grant,
+        link: impl FnOnce() -> Result<Template, PrepareError>,
+    ) -> Result<Arc<Template>, PrepareError> {
         let known = |templates: &[(Grant, Arc<Template>)]| {
             templates.iter().find(|(of, _)| *of == grant).map(|(_, template)| template.clone())
         };
-        if let Some(template) = known(&self.templates.read()) {
+        if let Some(template) = known(&self.0.read()) {
             return Ok(template);
         }
-        terms.check(&self.spec.imports)?;
-        let template = Arc::new(self.link(engine, grant)?);
-        let mut templates = self.templates.write();
+        let template = Arc::new(link()?);
+        let mut templates = self.0.write();
         if let Some(other) = known(&templates) {
             return Ok(other);
         }
         templates.push((grant, template.clone()));
         Ok(template)
     }
+}
 
-    fn link(&self, engine: &Engine, grant: Grant) -> Result<Template, PrepareError> {
+impl Module {
+    pub(crate) fn new(spec: Spec, component: Component, metrics: ModuleMetrics) -> Result<Self, PrepareError> {
+        let export = component
+            .get_export_index(None, spec.world.exports()[0])
+            .ok_or_else(|| PrepareError::Skew(format!("it does not export `{}`", spec.world.exports()[0])))?;
+        let slots = Engines::slots_of(&component);
+        let code = Code::Own { component, templates: Templates::default() };
+        Ok(Self { spec, code, export, slots, metrics })
+    }
+
+    pub(crate) fn of_program(spec: Spec, program: Program, metrics: ModuleMetrics) -> Self {
+        let interpreter = &program.interpreter;
+        let export = if spec.world == World::Tool { interpreter.call } else { interpreter.run };
+        Self { slots: interpreter.slots, spec, export, metrics, code: Code::Program(program) }
+    }
+
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// What has to be loaded into an instance before it is called.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        match &self.code {
+            Code::Own { .. } => None,
+            Code::Program(program) => Some(program),
+        }
+    }
+
+    pub(crate) fn template(&self, engine: &Engine, terms: &Terms) -> Result<Arc<Template>, PrepareError> {
+        let grant = terms.grant();
+        match &self.code {
+            Code::Program(program) => program.interpreter.template(engine, grant),
+            Code::Own { component, templates } => templates.get(grant, || {
+                terms.check(&self.spec.imports)?;
+                self.link(engine, component, grant)
+            }),
+        }
+    }
+
+    fn link(&self, engine: &Engine, component: &Component, grant: Grant) -> Result<Template, PrepareError> {
         let skew = |error: wasmtime::Error| PrepareError::Skew(format!("{error:#}"));
         let wasi = self.spec.imports.iter().any(|import| import.name.starts_with("wasi:"));
         let mut linker: Linker<CallState> = Linker::new(engine);
@@ -128,7 +181,7 @@ impl Module {
         if wasi && grant.wasi {
             crate::wasi::link(&mut linker).map_err(skew)?;
         }
-        let pre = linker.instantiate_pre(&self.component).map_err(skew)?;
+        let pre = linker.instantiate_pre(component).map_err(skew)?;
         Ok(Template { grant, pre, wasi })
     }
 }

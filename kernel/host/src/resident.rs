@@ -16,7 +16,7 @@ use crate::call::{self, Answer, Finished, Ready, TransformFunc, Usage};
 use crate::caps::Drivers;
 use crate::engine::Engines;
 use crate::error::{Fault, PrepareError};
-use crate::grant::Grant;
+use crate::grant::{Grant, Terms};
 use crate::metrics::{Ending, LiveInstance};
 use crate::module::{Module, Template};
 use crate::services::{Exports, other_world};
@@ -72,7 +72,7 @@ impl Residents {
     ) -> Result<Finished, Fault> {
         let terms = module.spec.terms(None, self.denied);
         let template = module.template(&self.engines.pure, &terms).map_err(PrepareError::into_fault)?;
-        self.call(module, &template, identity, Ready::Bytes(input), Instant::now())
+        self.call(module, &template, terms, identity, Ready::Bytes(input), Instant::now())
     }
 
     /// Call an export of a service.
@@ -85,7 +85,7 @@ impl Residents {
         let template = module.template(&self.engines.pure, &terms).map_err(PrepareError::into_fault)?;
         let _ticking = self.engines.ticker.enter();
         let started = Instant::now();
-        let key = self.enter(module, &template, self.kernel.clone())?;
+        let key = self.enter(module, &template, terms, self.kernel.clone())?;
         let resident = self.instances.get_mut(&key).expect("it was there or has just been made");
         let result = match call(&resident.exports, &mut resident.store) {
             Some(Ok(answer)) => Ok(answer),
@@ -110,13 +110,14 @@ impl Residents {
         &mut self,
         module: &Arc<Module>,
         template: &Template,
+        terms: Terms,
         identity: Arc<Identity>,
     ) -> Result<(Digest, Grant), Fault> {
         let key = (module.spec.digest, template.grant);
         if let Some(resident) = self.instances.get_mut(&key) {
             resident.store.data_mut().next_call(identity);
         } else {
-            let made = self.instantiate(module, template, identity)?;
+            let made = self.instantiate(module, template, terms, identity)?;
             self.instances.insert(key, made);
         }
         if let Some(resident) = self.instances.get_mut(&key) {
@@ -129,6 +130,7 @@ impl Residents {
         &mut self,
         module: &Arc<Module>,
         template: &Template,
+        terms: Terms,
         identity: Arc<Identity>,
         input: Ready,
         queued: Instant,
@@ -136,7 +138,7 @@ impl Residents {
         let queue = queued.elapsed();
         let started = Instant::now();
         let _ticking = self.engines.ticker.enter();
-        let key = self.enter(module, template, identity)?;
+        let key = self.enter(module, template, terms, identity)?;
         let resident = self.instances.get_mut(&key).expect("it was there or has just been made");
         let Exports::Transform(run) = &resident.exports else { return Err(other_world(module)) };
         let bytes = call::transform_input(input);
@@ -158,9 +160,10 @@ impl Residents {
         &self,
         module: &Arc<Module>,
         template: &Template,
+        terms: Terms,
         identity: Arc<Identity>,
     ) -> Result<Resident, Fault> {
-        let mut store = call::new_store(&self.engines.pure, module, template, identity, self.drivers.clone());
+        let mut store = call::new_store(&self.engines.pure, module, template, terms, identity, self.drivers.clone());
         store.epoch_deadline_callback(|mut store| {
             Ok(if store.data_mut().meter.tick() { UpdateDeadline::Continue(1) } else { UpdateDeadline::Interrupt })
         });

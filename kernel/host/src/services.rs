@@ -69,7 +69,9 @@ impl Exports {
         module: &Module,
     ) -> wasmtime::Result<Self> {
         Ok(match module.spec.world {
-            World::Transform | World::Tool => Self::Transform(call::transform_export(store, instance, module)?),
+            World::Transform | World::Tool | World::Interpreter => {
+                Self::Transform(call::transform_export(store, instance, module)?)
+            }
             World::Orchestrator => Self::Orchestrator {
                 orchestration: orchestration::GuestIndices::new(pre)?.load(&mut *store, instance)?,
                 scheduling: scheduling::GuestIndices::new(pre)?.load(&mut *store, instance)?,

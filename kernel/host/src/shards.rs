@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::call::{Finished, Ready};
 use crate::error::{Fault, FaultClass, StartError};
 use crate::fair::Reservation;
+use crate::grant::Terms;
 use crate::module::{Module, Template};
 use crate::resident::Residents;
 use crate::state::Identity;
@@ -21,6 +22,7 @@ const QUEUE: usize = 1_024;
 pub(crate) struct Job {
     pub(crate) module: Arc<Module>,
     pub(crate) template: Arc<Template>,
+    pub(crate) terms: Terms,
     pub(crate) identity: Arc<Identity>,
     pub(crate) input: Ready,
     pub(crate) queued: Instant,
@@ -101,12 +103,12 @@ fn handle(residents: &mut Residents, message: Message) {
     match message {
         Message::Forget(digest) => residents.forget(digest),
         Message::Call(job) => {
-            let Job { module, template, identity, input, queued, answer, room: _room } = *job;
+            let Job { module, template, terms, identity, input, queued, answer, room: _room } = *job;
             // A caller that went away while it was queued does not need the call.
             if answer.is_closed() {
                 return;
             }
-            let result = residents.call(&module, &template, identity, input, queued);
+            let result = residents.call(&module, &template, terms, identity, input, queued);
             // A caller that went away does not need the answer.
             let _ = answer.send(result);
         }

@@ -15,7 +15,9 @@ use crate::caps::Drivers;
 use crate::caps::kv::Overlay;
 use crate::error::Fault;
 use crate::fair::Long;
+use crate::grant::Terms;
 use crate::meter::Meter;
+use crate::tape::Tape;
 use crate::wasi::Wasi;
 
 /// Who is calling what, for logs, namespaces and idempotency.
@@ -39,6 +41,8 @@ pub struct CallState {
     pub(crate) meter: Meter,
     pub(crate) table: ResourceTable,
     pub(crate) identity: Arc<Identity>,
+    /// Why the call holds what it holds, for a denial to tell.
+    pub(crate) terms: Terms,
     pub(crate) drivers: Arc<Drivers>,
     pub(crate) kv: Overlay,
     pub(crate) http: Arc<HttpPolicy>,
@@ -47,12 +51,14 @@ pub struct CallState {
     pub(crate) started: Instant,
     /// There from the first tick on that the guest computes.
     pub(crate) long: Option<Long>,
+    pub(crate) tape: Tape,
 }
 
 impl CallState {
     pub(crate) fn new(
         limits: Limits,
         identity: Arc<Identity>,
+        terms: Terms,
         drivers: Arc<Drivers>,
         http: Arc<HttpPolicy>,
         wasi: bool,
@@ -65,6 +71,7 @@ impl CallState {
             meter: Meter::new(limits),
             table,
             identity,
+            terms,
             drivers,
             kv: Overlay::default(),
             http,
@@ -72,15 +79,20 @@ impl CallState {
             panic_message: None,
             started: Instant::now(),
             long: None,
+            tape: Tape::default(),
         }
     }
 
     /// Ready a resident instance's state for its next call.
     pub(crate) fn next_call(&mut self, identity: Arc<Identity>) {
         self.meter.next_call();
+        if let Some(wasi) = &self.wasi {
+            wasi.speak_for(&identity);
+        }
         self.identity = identity;
         self.kv = Overlay::default();
         self.panic_message = None;
+        self.tape = Tape::default();
         self.started = Instant::now();
     }
 

@@ -27,16 +27,27 @@ const MOST_RANDOM: u64 = 1 << 20;
 const LONGEST_LINE: usize = 8 << 10;
 
 /// What a store with WASI holds besides the capabilities' own state.
-pub(crate) struct Wasi(WasiCtx);
+pub(crate) struct Wasi {
+    ctx: WasiCtx,
+    /// Whose words the output streams carry; an instance that is kept outlives one call.
+    speaker: Speaker,
+}
+
+type Speaker = Arc<Mutex<Arc<Identity>>>;
 
 impl Wasi {
     pub(crate) fn new(identity: &Arc<Identity>, drivers: &Arc<Drivers>) -> Self {
-        let stream = |level| LogStream::new(level, identity, drivers);
+        let speaker: Speaker = Arc::new(Mutex::new(identity.clone()));
+        let stream = |level| LogStream::new(level, &speaker, drivers);
         let mut builder = WasiCtxBuilder::new();
         builder.stdout(stream(Level::Info)).stderr(stream(Level::Warn));
         builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
         builder.max_random_size(MOST_RANDOM);
-        Self(builder.build())
+        Self { ctx: builder.build(), speaker }
+    }
+
+    pub(crate) fn speak_for(&self, identity: &Arc<Identity>) {
+        *self.speaker.lock() = identity.clone();
     }
 }
 
@@ -67,12 +78,12 @@ pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
 const MADE_TOGETHER: &str = "WASI is linked only into stores that have its context";
 
 fn random(state: &mut CallState) -> &mut WasiRandomCtx {
-    state.wasi.as_mut().expect(MADE_TOGETHER).0.random()
+    state.wasi.as_mut().expect(MADE_TOGETHER).ctx.random()
 }
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi.as_mut().expect(MADE_TOGETHER).0, table: &mut self.table }
+        WasiCtxView { ctx: &mut self.wasi.as_mut().expect(MADE_TOGETHER).ctx, table: &mut self.table }
     }
 }
 
@@ -86,20 +97,21 @@ impl wasmtime_wasi_io::IoView for CallState {
 #[derive(Clone)]
 struct LogStream {
     level: Level,
-    identity: Arc<Identity>,
+    speaker: Speaker,
     drivers: Arc<Drivers>,
     pending: Arc<Mutex<Vec<u8>>>,
 }
 
 impl LogStream {
-    fn new(level: Level, identity: &Arc<Identity>, drivers: &Arc<Drivers>) -> Self {
-        Self { level, identity: identity.clone(), drivers: drivers.clone(), pending: Arc::default() }
+    fn new(level: Level, speaker: &Speaker, drivers: &Arc<Drivers>) -> Self {
+        Self { level, speaker: speaker.clone(), drivers: drivers.clone(), pending: Arc::default() }
     }
 
     fn emit(&self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         if !text.trim_end().is_empty() {
-            self.drivers.log.write(&self.identity, self.level, text.trim_end(), &[]);
+            let who = self.speaker.lock().clone();
+            self.drivers.log.write(&who, self.level, text.trim_end(), &[]);
         }
     }
 }

@@ -48,6 +48,7 @@ static PAGES: &[Page] = pages! {
     "memory"
     "method_not_allowed"
     "needs_grant"
+    "no_interpreter"
     "no_manifest"
     "not_a_component"
     "not_a_service"

@@ -45,7 +45,7 @@ struct ProblemDocument {
     paths(
         ops::health, ops::ready, ops::metrics, ops::error_index, ops::error_page, serve,
         tokens::whoami, tokens::list, tokens::create, tokens::revoke,
-        list::list, push::push, list::show, change::delete, fetch::fetch, list::history, logs::logs, call::call,
+        list::list, push::push, list::show, change::delete, fetch::fetch, list::history, logs::logs, call::call, call::record,
         attest::read, attest::add,
         change::channel, change::rollback, change::release, overrides::pin, overrides::bind,
         catalog::list, register::register, register::validate, catalog::show, playbooks::remove, catalog::versions,

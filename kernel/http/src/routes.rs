@@ -60,6 +60,7 @@ pub static ROUTES: &[Route] = routes! {
     GET    "/api/plugins/{path}:history"    See       list::history;
     GET    "/api/plugins/{path}:logs"       See       logs::logs;
     POST   "/api/plugins/{path}:call"       See       call::call;
+    POST   "/api/plugins/{path}:record"     Change    call::record;
     GET    "/api/plugins/{path}:attestations" See     attest::read;
     POST   "/api/plugins/{path}:attest"     Change    attest::add;
     POST   "/api/plugins/{path}:channel"    Change    change::channel;

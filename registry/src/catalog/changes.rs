@@ -21,6 +21,8 @@ pub struct NewVersion {
     pub digest: Digest,
     pub size: u64,
     pub imports: Vec<String>,
+    /// What runs it, when it is source text; its bytes are in the payload store too.
+    pub interpreter: Option<Digest>,
     /// Moved to the version by the push.
     pub channel: ChannelName,
     pub reason: String,
@@ -371,6 +373,7 @@ fn pushed(new: &NewVersion) -> PushedVersion {
         ring: new.ring,
         imports: new.imports.clone(),
         channel: new.channel.clone(),
+        interpreter: new.interpreter,
         attestations: new.attestations.clone(),
     }
 }

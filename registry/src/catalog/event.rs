@@ -74,6 +74,9 @@ pub struct PushedVersion {
     pub ring: Ring,
     pub imports: Vec<String>,
     pub channel: ChannelName,
+    /// What runs it, for a version that is source text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<Digest>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attestations: Vec<Envelope>,
 }

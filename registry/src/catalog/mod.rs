@@ -84,6 +84,11 @@ impl Catalog {
         self.ledger.with(|state| self.view(state).before(path, channel)).map(|target| target.version)
     }
 
+    /// The bytes compiled into the binary for a path, if they are those of the digest.
+    pub fn embedded_bytes(&self, path: &PluginPath, digest: &Digest) -> Option<&'static [u8]> {
+        self.builtins.get(path).filter(|builtin| builtin.entry.digest == *digest).map(|builtin| builtin.bytes)
+    }
+
     /// Number of changes so far; each change wakes the receiver, after it can be seen.
     pub fn revision(&self) -> watch::Receiver<u64> {
         self.ledger.revision()
@@ -102,6 +107,7 @@ fn embedded_entry(component: Embedded) -> Entry {
         size: component.bytes.len() as u64,
         ring: component.ring,
         imports: noetl_contract::inspect::import_names(component.bytes).unwrap_or_default(),
+        interpreter: None,
         manifest: Arc::new(component.manifest),
         pushed_at_ms: 0,
         pushed_by: "binary".to_owned(),

@@ -25,6 +25,9 @@ pub struct Entry {
     pub manifest: Arc<Manifest>,
     /// Full names of what the component imports.
     pub imports: Vec<String>,
+    /// What the version was pushed with and is run by, when it is source text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<Digest>,
     /// 0 for a version compiled into the binary.
     pub pushed_at_ms: u64,
     pub pushed_by: String,
@@ -179,6 +182,7 @@ impl State {
             ring: pushed.ring,
             manifest: Arc::new(pushed.manifest.clone()),
             imports: pushed.imports.clone(),
+            interpreter: pushed.interpreter,
             pushed_at_ms: recorded.time_ms,
             pushed_by: recorded.event.by.clone(),
             reason: recorded.event.reason.clone(),

@@ -77,6 +77,7 @@ fn schema_of(row: &OptionRow) -> Value {
         Kind::Path => json!({ "type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}(/[a-z][a-z0-9_-]{0,63}){1,5}$" }),
         Kind::Version => json!({ "type": "string", "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+" }),
         Kind::Text { max } => json!({ "type": "string", "maxLength": max }),
+        Kind::Language => json!({ "type": "string", "pattern": "^([a-z][a-z0-9_-]{0,63})?$" }),
         Kind::OneOf(words) => json!({ "enum": words }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Number { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),

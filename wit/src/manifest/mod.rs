@@ -21,18 +21,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{PluginPath, Version};
 use crate::limits::Limits;
-use crate::packages::{ENGINE_PACKAGE, WORLDS_PACKAGE};
+use crate::packages::{ENGINE_PACKAGE, INTERPRETER_PACKAGE, WORLDS_PACKAGE};
 use crate::rings::CapabilitySet;
 
 pub mod docs;
 mod errors;
 mod hosts;
+mod language;
 pub mod options;
 mod parse;
 pub mod section;
 
 pub use errors::{ManifestErrors, Problem};
 pub use hosts::HostPattern;
+pub use language::Language;
 pub use section::{SECTION, SectionError, embed, extract, replace};
 
 /// A checked `plugin.toml`.
@@ -53,6 +55,9 @@ pub struct Manifest {
     /// Package without version (`noetl:kv`) to what the plugin needs of it.
     pub contract: BTreeMap<String, VersionReq>,
     pub build: BuildPolicy,
+    /// For a plugin that is source text: what runs it, and where it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourcePolicy>,
 }
 
 /// The shape of a plugin: which functions it exports.
@@ -61,6 +66,7 @@ pub struct Manifest {
 pub enum World {
     Transform,
     Tool,
+    Interpreter,
     Orchestrator,
     Runner,
     StateBuilder,
@@ -69,9 +75,10 @@ pub enum World {
 }
 
 impl World {
-    pub const ALL: [World; 7] = [
+    pub const ALL: [World; 8] = [
         World::Transform,
         World::Tool,
+        World::Interpreter,
         World::Orchestrator,
         World::Runner,
         World::StateBuilder,
@@ -84,6 +91,7 @@ impl World {
         match self {
             World::Transform => "transform",
             World::Tool => "tool",
+            World::Interpreter => "interpreter",
             World::Orchestrator => "orchestrator",
             World::Runner => "runner",
             World::StateBuilder => "state-builder",
@@ -98,12 +106,16 @@ impl World {
 
     /// The package that defines it.
     pub fn package(self) -> &'static str {
-        if self.is_service() { ENGINE_PACKAGE } else { WORLDS_PACKAGE }
+        match self {
+            World::Transform | World::Tool => WORLDS_PACKAGE,
+            World::Interpreter => INTERPRETER_PACKAGE,
+            _ => ENGINE_PACKAGE,
+        }
     }
 
     /// Whether the kernel itself calls it, and nobody else: a service of the engine.
     pub fn is_service(self) -> bool {
-        !matches!(self, World::Transform | World::Tool)
+        !matches!(self, World::Transform | World::Tool | World::Interpreter)
     }
 
     /// The functions a component of this world must export.
@@ -111,6 +123,7 @@ impl World {
         match self {
             World::Transform => &["run"],
             World::Tool => &["call"],
+            World::Interpreter => &["load", "run", "call"],
             World::Orchestrator => &["noetl:engine/orchestration@0.1.0", "noetl:engine/scheduling@0.1.0"],
             World::Runner => &["noetl:engine/running@0.1.0"],
             World::StateBuilder => &["noetl:engine/state-building@0.1.0"],
@@ -189,6 +202,15 @@ impl BuildTarget {
             BuildTarget::Wasip2 => "wasm32-wasip2",
         }
     }
+}
+
+/// What a plugin that is source text says about its text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SourcePolicy {
+    /// `python`: the interpreter is the plugin `system/interpreters/python`.
+    pub language: Language,
+    /// The file that is run first, by its path in the bundle.
+    pub entry: String,
 }
 
 impl Manifest {

@@ -29,6 +29,8 @@ pub enum Kind {
     Hosts,
     /// A table from package name to semver requirement.
     Requirements,
+    /// The name of an interpreter; empty for none.
+    Language,
 }
 
 /// One option of `plugin.toml`.
@@ -59,13 +61,14 @@ impl Kind {
             Kind::Capabilities => "list of capabilities".to_owned(),
             Kind::Hosts => "list of host names".to_owned(),
             Kind::Requirements => "table of package = version requirement".to_owned(),
+            Kind::Language => "name of a language".to_owned(),
         }
     }
 }
 
 /// Words of `world`, in the order of [`super::World::ALL`].
 pub(super) const WORLDS: &[&str] =
-    &["transform", "tool", "orchestrator", "runner", "state-builder", "projector", "publisher"];
+    &["transform", "tool", "interpreter", "orchestrator", "runner", "state-builder", "projector", "publisher"];
 pub(super) const INSTANCES: &[&str] = &["fresh", "resident"];
 pub(super) const TARGETS: &[&str] = &["wasm32-unknown-unknown", "wasm32-wasip2"];
 
@@ -94,7 +97,8 @@ pub const OPTIONS: &[OptionRow] = &[
         default: None,
         since: "0.1.0",
         help: "What the plugin is: `transform` turns bytes into bytes, `tool` takes a JSON object and acts on the \
-               outside. The others are services of the engine, which live under `system/` and are resident.",
+               outside. `interpreter` runs plugins that are source text. The others are services of the engine, which \
+               live under `system/` and are resident.",
         example: "\"transform\"",
     },
     OptionRow {
@@ -160,7 +164,8 @@ pub const OPTIONS: &[OptionRow] = &[
         kind: Kind::Number { min: 1, max: 4096 },
         default: Some("64"),
         since: "0.1.0",
-        help: "MiB of memory, summed over all memories and tables of the sandbox.",
+        help: "MiB of memory, summed over all memories and tables of the sandbox. 128 when left out by a plugin that is \
+               source text, since its sandbox has an interpreter in it.",
         example: "128",
     },
     OptionRow {
@@ -237,6 +242,23 @@ pub const OPTIONS: &[OptionRow] = &[
                `wasm32-wasip2` is for code that needs the standard library's clock, randomness or files, and is \
                refused in the `pure` ring.",
         example: "\"wasm32-wasip2\"",
+    },
+    OptionRow {
+        key: "source.language",
+        kind: Kind::Language,
+        default: Some("\"\""),
+        since: "0.1.0",
+        help: "For a plugin that is source text: what runs it. `python` and `js` are there from the start; each is the \
+               plugin `system/interpreters/<language>`. Left out, the plugin is a component of its own.",
+        example: "\"python\"",
+    },
+    OptionRow {
+        key: "source.entry",
+        kind: Kind::Text { max: 255 },
+        default: Some("\"\""),
+        since: "0.1.0",
+        help: "The file that is run first, by its path below the project's folder. Its functions are the plugin's.",
+        example: "\"orders.py\"",
     },
 ];
 

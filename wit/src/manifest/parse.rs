@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue};
 use super::errors::{nearest, place};
 use super::options::{self, Kind, MIB, OPTIONS, OptionRow};
 use super::{
-    BuildPolicy, BuildTarget, FailurePolicy, HostPattern, HttpPolicy, InstancePolicy, Manifest, ManifestErrors,
-    Problem, World,
+    BuildPolicy, BuildTarget, FailurePolicy, HostPattern, HttpPolicy, InstancePolicy, Language, Manifest,
+    ManifestErrors, Problem, SourcePolicy, World,
 };
 use crate::ids::{PluginPath, Version};
 use crate::limits::Limits;
@@ -112,6 +112,9 @@ fn read(text: &str, findings: &mut Findings) -> BTreeMap<&'static str, Value> {
         }
     }
     fill(&mut values, &places, findings);
+    if !places.contains_key("limits.memory_mb") && is_source(&values) {
+        values.insert("limits.memory_mb", Value::Number(SOURCE_MEMORY_MB));
+    }
     check_together(&values, &places, findings);
     values
 }
@@ -182,6 +185,7 @@ fn check_together(
             suggestion: Some("write `instance = \"resident\"`".to_owned()),
         });
     }
+    check_source(values, &start, findings);
     if is_tool && !capabilities.contains(Capability::Payload) {
         findings.push(Finding {
             at: start("capabilities"),
@@ -199,6 +203,41 @@ fn check_together(
             message: "hosts are allowed, but the plugin does not ask for `http-client`".to_owned(),
             suggestion: Some("add \"http-client\" to `capabilities`, or remove the hosts".to_owned()),
         });
+    }
+}
+
+/// Default of `limits.memory_mb` for source text: its sandbox begins with an interpreter in it.
+const SOURCE_MEMORY_MB: u64 = 128;
+
+fn is_source(values: &BTreeMap<&'static str, Value>) -> bool {
+    matches!(values.get("source.language"), Some(Value::Text(language)) if !language.is_empty())
+}
+
+/// A plugin that is source text names both its language and where it begins.
+fn check_source(values: &BTreeMap<&'static str, Value>, start: &dyn Fn(&str) -> usize, findings: &mut Findings) {
+    let text = |key: &str| match values.get(key) {
+        Some(Value::Text(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (Some(language), Some(entry)) = (text("source.language"), text("source.entry")) else { return };
+    let mut refuse = |key: &str, message: &str, suggestion: &str| {
+        findings.push(Finding {
+            at: start(key),
+            key: Some(key.to_owned()),
+            message: message.to_owned(),
+            suggestion: Some(suggestion.to_owned()),
+        });
+    };
+    match (language, entry) {
+        ("", "") => {}
+        ("", _) => {
+            refuse("source.entry", "`source.entry` is of no use alone", "add `language = \"python\"` or `\"js\"`")
+        }
+        (_, "") => refuse("source.language", "`source.entry` is missing", "add `entry = \"main.py\"` to `[source]`"),
+        _ if !matches!(text("world"), Some("transform" | "tool")) => {
+            refuse("world", "source text can be a `transform` or a `tool`", "write `world = \"tool\"`");
+        }
+        _ => {}
     }
 }
 
@@ -265,6 +304,13 @@ fn check(row: &'static OptionRow, value: &Spanned<DeValue<'_>>, findings: &mut F
             };
             refuse(format!("`{key}` cannot be \"{text}\""), suggestion);
         }
+        (Kind::Language, DeValue::String(text)) => match text.as_ref() {
+            "" => return Some(Value::Text(String::new())),
+            name => match Language::new(name) {
+                Ok(language) => return Some(Value::Text(language.to_string())),
+                Err(error) => refuse(error.to_string(), example()),
+            },
+        },
         (Kind::Flag, DeValue::Boolean(flag)) => return Some(Value::Flag(*flag)),
         (Kind::Number { min, max }, DeValue::Integer(number)) => {
             match i128::from_str_radix(number.as_str(), number.radix()).ok().and_then(|n| u64::try_from(n).ok()) {
@@ -429,5 +475,8 @@ fn build(values: &BTreeMap<&'static str, Value>) -> Manifest {
                 _ => BuildTarget::Unknown,
             },
         },
+        source: Language::new(value!(Text, "source.language"))
+            .ok()
+            .map(|language| SourcePolicy { language, entry: value!(Text, "source.entry") }),
     }
 }

@@ -294,3 +294,24 @@ fn a_host_is_new_unless_an_older_pattern_covers_it() {
     assert_eq!(beyond(&["*", "*.org"], &["*.example.org"]), ["*", "*.org"]);
     assert_eq!(beyond(&["x.com", "x.com:80"], &["x.com:443"]), ["x.com", "x.com:80"]);
 }
+
+#[test]
+fn source_text_names_its_language_and_entry_and_gets_room_for_an_interpreter() {
+    let top = "path = \"acme/a\"\nversion = \"1.0.0\"\nworld = \"transform\"\n";
+    let parse = |rest: &str| Manifest::parse(&format!("{top}{rest}"));
+    let manifest = parse("[source]\nlanguage = \"python\"\nentry = \"main.py\"\n").expect("valid");
+    let source = manifest.source.expect("source");
+    assert_eq!((source.language.as_str(), source.entry.as_str()), ("python", "main.py"));
+    assert_eq!(manifest.limits.memory_bytes, 128 << 20);
+    let small = parse("[limits]\nmemory_mb = 64\n[source]\nlanguage = \"js\"\nentry = \"a.js\"\n").expect("valid");
+    assert_eq!(small.limits.memory_bytes, 64 << 20);
+    assert_eq!(parse("").expect("valid").source, None);
+    for (rest, wanted) in [
+        ("[source]\nlanguage = \"python\"\n", "`source.entry` is missing"),
+        ("[source]\nentry = \"main.py\"\n", "of no use alone"),
+        ("[source]\nlanguage = \"Python!\"\nentry = \"main.py\"\n", "python"),
+    ] {
+        let errors = parse(rest).expect_err(rest).to_string();
+        assert!(errors.contains(wanted), "{errors}");
+    }
+}

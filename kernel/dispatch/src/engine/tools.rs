@@ -9,7 +9,7 @@ use noetl_contract::manifest::{InstancePolicy, World};
 use noetl_contract::{CapabilitySet, Digest, PluginPath, Tenant, Version};
 use noetl_host::caps::payload::Payload;
 use noetl_host::services::running::{Answered, Call, Called, Failed, News};
-use noetl_host::{Identity, Module, Output};
+use noetl_host::{Identity, Module, Output, Script};
 use noetl_registry::{Entry, Selector};
 use noetl_store::payloads::PayloadRef;
 use serde::de::IgnoredAny;
@@ -53,7 +53,9 @@ fn look_up(kernel: &Kernel, tenant: &Tenant, kind: &str) -> Option<Inline> {
     let path = PluginPath::new(format!("tools/{kind}")).ok()?;
     let entry = kernel.catalog.resolve(tenant, &path, &Selector::default()).ok()?.entry;
     let manifest = &entry.manifest;
-    if manifest.world != World::Transform || manifest.instance != InstancePolicy::Resident {
+    // Source text runs in an interpreter, on the host's threads.
+    let computes = manifest.world == World::Transform && manifest.source.is_none();
+    if !computes || manifest.instance != InstancePolicy::Resident {
         return None;
     }
     let module = kernel.host.ready(&entry.digest)?;
@@ -208,6 +210,7 @@ fn ask(kernel: &Kernel, tenant: &Tenant, key: &TaskKey, call: &Call) -> Result<c
         input: CallInput::Json { arguments: call.arguments.clone(), body },
         idempotency_key: Some(key.idempotency_key(&call.label)),
         attempt: call.attempt,
+        script: Script::Live,
     })
 }
 

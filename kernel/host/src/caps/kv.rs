@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use serde_json::json;
 
 use crate::bindings::noetl::kv::kv as wit;
 use crate::error::Fault;
 use crate::state::CallState;
+use crate::tape::bytes_value;
 
 const LONGEST_KEY: usize = 512;
 const LARGEST_VALUE: usize = 1 << 20;
@@ -61,6 +63,44 @@ impl CallState {
         let stored = self.drivers.index.kv_get(&self.namespace(), key).map_err(unavailable)?;
         Ok(stored.map(|entry| wit::Entry { value: entry.value.to_vec(), version: entry.version }))
     }
+
+    fn kv_keys(&self, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<String>, wit::KvError> {
+        let limit = limit.min(MOST_KEYS) as usize;
+        // Staged deletions can hide as many stored keys as there are, so that many more are read.
+        let hidden = self.kv.writes.values().filter(|value| value.is_none()).count();
+        let stored = self.drivers.index.kv_list(&self.namespace(), prefix, after, limit + hidden);
+        let mut keys: std::collections::BTreeSet<String> = stored.map_err(unavailable)?.into_iter().collect();
+        for (key, value) in &self.kv.writes {
+            let in_range = key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after);
+            match value {
+                Some(_) if in_range => drop(keys.insert(key.clone())),
+                None => drop(keys.remove(key)),
+                Some(_) => {}
+            }
+        }
+        Ok(keys.into_iter().take(limit).collect())
+    }
+
+    fn kv_swap(
+        &mut self,
+        key: &str,
+        expected: Option<u64>,
+        value: &Bytes,
+    ) -> Result<Result<bool, wit::KvError>, Fault> {
+        let checked = check_key(key).and_then(|()| check_value(value)).and_then(|()| self.kv_current(key));
+        let current = match checked {
+            Ok(current) => current,
+            Err(error) => return Ok(Err(error)),
+        };
+        if current.map(|entry| entry.version) != expected {
+            return Ok(Ok(false));
+        }
+        if !self.kv.writes.contains_key(key) {
+            self.kv.conditions.insert(key.to_owned(), expected);
+        }
+        self.stage(key.to_owned(), Some(value.clone()))?;
+        Ok(Ok(true))
+    }
 }
 
 fn unavailable(error: impl std::fmt::Display) -> wit::KvError {
@@ -70,7 +110,8 @@ fn unavailable(error: impl std::fmt::Display) -> wit::KvError {
 impl wit::Host for CallState {
     fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<wit::Entry>, wit::KvError>> {
         self.charge(key.len())?;
-        Ok(check_key(&key).and_then(|()| self.kv_current(&key)))
+        let get = |state: &mut Self| check_key(&key).and_then(|()| state.kv_current(&key));
+        Ok(self.taped("kv.get", || json!({ "key": key }), get)?)
     }
 
     fn list_keys(
@@ -80,40 +121,28 @@ impl wit::Host for CallState {
         limit: u32,
     ) -> wasmtime::Result<Result<Vec<String>, wit::KvError>> {
         self.charge(prefix.len() + after.as_ref().map_or(0, String::len))?;
-        let limit = limit.min(MOST_KEYS) as usize;
-        // Staged deletions can hide as many stored keys as there are, so that many more are read.
-        let hidden = self.kv.writes.values().filter(|value| value.is_none()).count();
-        let stored = self.drivers.index.kv_list(&self.namespace(), &prefix, after.as_deref(), limit + hidden);
-        let stored = match stored {
-            Ok(stored) => stored,
-            Err(error) => return Ok(Err(unavailable(error))),
-        };
-        let mut keys: std::collections::BTreeSet<String> = stored.into_iter().collect();
-        for (key, value) in &self.kv.writes {
-            let in_range = key.starts_with(&prefix) && after.as_ref().is_none_or(|after| key > after);
-            match value {
-                Some(_) if in_range => drop(keys.insert(key.clone())),
-                None => drop(keys.remove(key)),
-                Some(_) => {}
-            }
-        }
-        Ok(Ok(keys.into_iter().take(limit).collect()))
+        let with = || json!({ "prefix": prefix, "after": after, "limit": limit });
+        Ok(self.taped("kv.list-keys", with, |state| state.kv_keys(&prefix, after.as_deref(), limit))?)
     }
 
     fn put(&mut self, key: String, value: Vec<u8>) -> wasmtime::Result<Result<(), wit::KvError>> {
         self.charge(key.len() + value.len())?;
-        if let Err(error) = check_key(&key).and_then(|()| check_value(&value)) {
-            return Ok(Err(error));
-        }
-        Ok(Ok(self.stage(key, Some(value.into()))?))
+        let value = Bytes::from(value);
+        let with = || json!({ "key": key, "value": bytes_value(&value) });
+        let put = |state: &mut Self| match check_key(&key).and_then(|()| check_value(&value)) {
+            Ok(()) => state.stage(key.clone(), Some(value.clone())).map(Ok),
+            Err(error) => Ok(Err(error)),
+        };
+        Ok(self.try_taped("kv.put", with, put)?)
     }
 
     fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), wit::KvError>> {
         self.charge(key.len())?;
-        if let Err(error) = check_key(&key) {
-            return Ok(Err(error));
-        }
-        Ok(Ok(self.stage(key, None)?))
+        let delete = |state: &mut Self| match check_key(&key) {
+            Ok(()) => state.stage(key.clone(), None).map(Ok),
+            Err(error) => Ok(Err(error)),
+        };
+        Ok(self.try_taped("kv.delete", || json!({ "key": key }), delete)?)
     }
 
     fn compare_and_swap(
@@ -123,18 +152,8 @@ impl wit::Host for CallState {
         value: Vec<u8>,
     ) -> wasmtime::Result<Result<bool, wit::KvError>> {
         self.charge(key.len() + value.len())?;
-        let checked = check_key(&key).and_then(|()| check_value(&value)).and_then(|()| self.kv_current(&key));
-        let current = match checked {
-            Ok(current) => current,
-            Err(error) => return Ok(Err(error)),
-        };
-        if current.map(|entry| entry.version) != expected {
-            return Ok(Ok(false));
-        }
-        if !self.kv.writes.contains_key(&key) {
-            self.kv.conditions.insert(key.clone(), expected);
-        }
-        self.stage(key, Some(value.into()))?;
-        Ok(Ok(true))
+        let value = Bytes::from(value);
+        let with = || json!({ "key": key, "expected": expected, "value": bytes_value(&value) });
+        Ok(self.try_taped("kv.compare-and-swap", with, |state| state.kv_swap(&key, expected, &value))?)
     }
 }

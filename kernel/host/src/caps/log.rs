@@ -3,6 +3,7 @@
 //! The host cuts long lines, text and fields alike, and hands them to the sink, which decides about rates, masking and keeping.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::truncate;
 use crate::bindings::noetl::log::log as wit;
@@ -50,7 +51,7 @@ impl wit::Host for CallState {
             wit::Level::Warn => Level::Warn,
             wit::Level::Error => Level::Error,
         };
-        self.drivers.log.write(&self.identity, level, &message, &fields);
-        Ok(())
+        let with = || json!({ "level": level, "message": message, "fields": fields });
+        Ok(self.taped("log.write", with, |state| state.drivers.log.write(&state.identity, level, &message, &fields))?)
     }
 }

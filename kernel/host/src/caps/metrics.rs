@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
+use serde_json::json;
 
 use crate::bindings::noetl::metrics::metrics as wit;
 use crate::state::CallState;
@@ -92,6 +93,12 @@ fn check_name(name: &str) -> Result<(), wit::MetricsError> {
     Err(wit::MetricsError::InvalidName(name.chars().take(LONGEST_NAME).collect()))
 }
 
+impl CallState {
+    fn report(&self, name: &str, labels: &Labels, value: Value) -> Result<(), wit::MetricsError> {
+        self.drivers.metrics.record(&self.identity.path, name.to_owned(), labels.clone(), value)
+    }
+}
+
 impl wit::Host for CallState {
     fn counter_add(
         &mut self,
@@ -100,7 +107,8 @@ impl wit::Host for CallState {
         value: u64,
     ) -> wasmtime::Result<Result<(), wit::MetricsError>> {
         self.charge(name.len() + labels.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>())?;
-        Ok(self.drivers.metrics.record(&self.identity.path, name, labels, Value::Counter(value)))
+        let with = || json!({ "name": name, "labels": labels, "value": value });
+        Ok(self.taped("metrics.counter-add", with, |state| state.report(&name, &labels, Value::Counter(value)))?)
     }
 
     fn gauge_set(
@@ -110,7 +118,8 @@ impl wit::Host for CallState {
         value: f64,
     ) -> wasmtime::Result<Result<(), wit::MetricsError>> {
         self.charge(name.len() + labels.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>())?;
-        Ok(self.drivers.metrics.record(&self.identity.path, name, labels, Value::Gauge(value)))
+        let with = || json!({ "name": name, "labels": labels, "value": value });
+        Ok(self.taped("metrics.gauge-set", with, |state| state.report(&name, &labels, Value::Gauge(value)))?)
     }
 }
 

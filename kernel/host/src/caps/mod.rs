@@ -55,7 +55,9 @@ pub(crate) fn link_base(linker: &mut Linker<CallState>) -> wasmtime::Result<()> 
     wit::worlds::diagnostics::add_to_linker::<_, Data>(linker, |state| state)?;
     wit::worlds::failures::add_to_linker::<_, Data>(linker, |state| state)?;
     wit::worlds::tooling::add_to_linker::<_, Data>(linker, |state| state)?;
-    crate::services::chain::add_to_linker::<_, Data>(linker, |state| state)
+    crate::services::chain::add_to_linker::<_, Data>(linker, |state| state)?;
+    // Interpreters alone import it, and it has nothing but types in it.
+    linker.instance("noetl:interpreter/programs@0.1.0").map(drop)
 }
 
 const LONGEST_PANIC: usize = 64 << 10;

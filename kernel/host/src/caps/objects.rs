@@ -2,6 +2,7 @@
 
 use noetl_store::index::ObjectInfo;
 use noetl_store::payloads::PayloadRef;
+use serde_json::json;
 use wasmtime::component::Resource;
 
 use super::payload::Payload;
@@ -28,8 +29,11 @@ fn info(object: ObjectInfo) -> wit::ObjectInfo {
     wit::ObjectInfo { key: object.key, size: object.size, digest: object.digest.hex(), media_type: object.media_type }
 }
 
-impl wit::Host for CallState {
-    async fn open(&mut self, key: String) -> wasmtime::Result<Result<Option<Resource<Payload>>, wit::ObjectError>> {
+impl CallState {
+    pub(crate) async fn open_live(
+        &mut self,
+        key: String,
+    ) -> wasmtime::Result<Result<Option<Resource<Payload>>, wit::ObjectError>> {
         self.charge(key.len())?;
         if let Err(error) = check_key(&key) {
             return Ok(Err(error));
@@ -44,19 +48,7 @@ impl wit::Host for CallState {
         }
     }
 
-    async fn list_objects(
-        &mut self,
-        prefix: String,
-        after: Option<String>,
-        limit: u32,
-    ) -> wasmtime::Result<Result<Vec<wit::ObjectInfo>, wit::ObjectError>> {
-        self.charge(prefix.len() + after.as_ref().map_or(0, String::len))?;
-        let limit = limit.min(MOST_KEYS) as usize;
-        let listed = self.drivers.index.object_list(&self.namespace(), &prefix, after.as_deref(), limit);
-        Ok(listed.map(|objects| objects.into_iter().map(info).collect()).map_err(unavailable))
-    }
-
-    async fn put(
+    pub(crate) async fn put_live(
         &mut self,
         key: String,
         content: Resource<Payload>,
@@ -76,11 +68,45 @@ impl wit::Host for CallState {
         Ok(put.map(|_| info(object)).map_err(unavailable))
     }
 
-    async fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), wit::ObjectError>> {
+    pub(crate) async fn delete_live(&mut self, key: String) -> wasmtime::Result<Result<(), wit::ObjectError>> {
         self.charge(key.len())?;
         if let Err(error) = check_key(&key) {
             return Ok(Err(error));
         }
         Ok(self.drivers.index.object_delete(&self.namespace(), &key).await.map(|_| ()).map_err(unavailable))
+    }
+}
+
+impl wit::Host for CallState {
+    async fn open(&mut self, key: String) -> wasmtime::Result<Result<Option<Resource<Payload>>, wit::ObjectError>> {
+        if self.tape.is_live() { self.open_live(key).await } else { self.open_taped(key).await }
+    }
+
+    async fn list_objects(
+        &mut self,
+        prefix: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> wasmtime::Result<Result<Vec<wit::ObjectInfo>, wit::ObjectError>> {
+        self.charge(prefix.len() + after.as_ref().map_or(0, String::len))?;
+        let with = || json!({ "prefix": prefix, "after": after, "limit": limit });
+        let list = |state: &mut Self| {
+            let limit = limit.min(MOST_KEYS) as usize;
+            let listed = state.drivers.index.object_list(&state.namespace(), &prefix, after.as_deref(), limit);
+            listed.map(|objects| objects.into_iter().map(info).collect()).map_err(unavailable)
+        };
+        Ok(self.taped("objects.list-objects", with, list)?)
+    }
+
+    async fn put(
+        &mut self,
+        key: String,
+        content: Resource<Payload>,
+    ) -> wasmtime::Result<Result<wit::ObjectInfo, wit::ObjectError>> {
+        if self.tape.is_live() { self.put_live(key, content).await } else { self.put_taped(key, content).await }
+    }
+
+    async fn delete(&mut self, key: String) -> wasmtime::Result<Result<(), wit::ObjectError>> {
+        if self.tape.is_live() { self.delete_live(key).await } else { self.delete_taped(key).await }
     }
 }

@@ -1,5 +1,7 @@
 //! `noetl:random`: randomness from the operating system.
 
+use serde_json::{Value, json};
+
 use crate::bindings::noetl::random::random as wit;
 use crate::error::FaultClass;
 use crate::state::CallState;
@@ -17,14 +19,14 @@ impl wit::Host for CallState {
         }
         let mut bytes = vec![0; len as usize];
         fill(&mut bytes)?;
-        Ok(bytes)
+        Ok(self.taped("random.bytes", || json!({ "len": len }), |_| bytes)?)
     }
 
     fn number(&mut self) -> wasmtime::Result<u64> {
         self.charge(0)?;
         let mut bytes = [0; 8];
         fill(&mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+        Ok(self.taped("random.number", || Value::Null, |_| u64::from_le_bytes(bytes))?)
     }
 }
 

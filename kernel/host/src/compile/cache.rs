@@ -80,6 +80,11 @@ impl Entry {
         Ok(())
     }
 
+    /// Whether it was compiled and stored whole; what is in it is checked when it is loaded.
+    pub(super) fn is_there(&self) -> bool {
+        self.record.is_file() && self.code.is_file()
+    }
+
     /// `None` when it was never compiled; an error, after removing it, when it is not what was recorded.
     #[allow(unsafe_code)]
     pub(super) fn load(&self, engine: &Engine) -> Result<Option<Component>, PrepareError> {

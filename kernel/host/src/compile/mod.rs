@@ -22,7 +22,7 @@ use wasmtime::component::Component;
 
 use crate::engine::{self, EngineKind};
 use crate::error::PrepareError;
-use crate::fair::Budget;
+use crate::fair::{Budget, Reservation};
 
 mod cache;
 pub mod child;
@@ -46,6 +46,25 @@ pub(crate) struct Compiler {
     options: CompileOptions,
     cache: Cache,
     jobs: Budget,
+    large: Budget,
+}
+
+/// What there is to compile: a plugin, in its tenant's turn, or an interpreter, which comes from the platform's own
+/// paths and never from a tenant.
+#[derive(Debug, Clone, Copy)]
+enum Work<'a> {
+    Plugin(&'a Tenant),
+    Interpreter,
+}
+
+impl Work<'_> {
+    /// How many times as long as a plugin's its compilation may take: an interpreter is a hundred times as large.
+    fn patience(self) -> u32 {
+        match self {
+            Work::Plugin(_) => 1,
+            Work::Interpreter => 10,
+        }
+    }
 }
 
 /// A component ready to be linked, and how long the compiler took (none when the cache had it).
@@ -57,7 +76,7 @@ pub(crate) struct Compiled {
 impl Compiler {
     pub(crate) fn new(options: CompileOptions, cache_dir: &Path) -> Result<Self, PrepareError> {
         let jobs = Budget::new(0, 0, options.jobs.max(1));
-        Ok(Self { options, cache: Cache::open(cache_dir)?, jobs })
+        Ok(Self { options, cache: Cache::open(cache_dir)?, jobs, large: Budget::new(0, 0, 1) })
     }
 
     /// Load from the cache, compiling first when it is not there.
@@ -68,17 +87,76 @@ impl Compiler {
         (digest, whose): (Digest, &Tenant),
         bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
     ) -> Result<Compiled, PrepareError> {
+        self.load_as(engine, kind, digest, Work::Plugin(whose), bytes).await
+    }
+
+    /// The same for an interpreter.
+    pub(crate) async fn load_large(
+        &self,
+        engine: &Engine,
+        kind: EngineKind,
+        digest: Digest,
+        bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
+    ) -> Result<Compiled, PrepareError> {
+        self.load_as(engine, kind, digest, Work::Interpreter, bytes).await
+    }
+
+    /// Make an interpreter's machine code unless it is there; `true` when it was made.
+    pub(crate) async fn precompile(
+        &self,
+        engine: &Engine,
+        kind: EngineKind,
+        digest: Digest,
+        bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
+    ) -> Result<bool, PrepareError> {
+        let entry = self.cache.entry(&engine::fingerprint(engine), digest);
+        let _job = self.turn(Work::Interpreter).await;
+        if entry.is_there() {
+            return Ok(false);
+        }
+        self.compile(&entry, kind, digest, Work::Interpreter, bytes).await.map(|_| true)
+    }
+
+    async fn load_as(
+        &self,
+        engine: &Engine,
+        kind: EngineKind,
+        digest: Digest,
+        work: Work<'_>,
+        bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
+    ) -> Result<Compiled, PrepareError> {
         let entry = self.cache.entry(&engine::fingerprint(engine), digest);
         match entry.load(engine) {
             Ok(Some(component)) => return Ok(Compiled { component, took: None }),
             Ok(None) => {}
             Err(problem) => tracing::warn!(%digest, %problem, "cached machine code was thrown away"),
         }
-        let _job = self.jobs.reserve(whose, 0, 1, false).await;
+        let _job = self.turn(work).await;
         // Somebody else may have compiled it while this call waited for its turn.
         if let Ok(Some(component)) = entry.load(engine) {
             return Ok(Compiled { component, took: None });
         }
+        let took = self.compile(&entry, kind, digest, work, bytes).await?;
+        let component = entry.load(engine)?.ok_or(PrepareError::Tampered { digest })?;
+        Ok(Compiled { component, took: Some(took) })
+    }
+
+    /// An interpreter compiles for many seconds; a push of a plugin does not wait behind it.
+    async fn turn(&self, work: Work<'_>) -> Reservation {
+        match work {
+            Work::Plugin(whose) => self.jobs.reserve(whose, 0, 1, false).await,
+            Work::Interpreter => self.large.reserve(&Tenant::main(), 0, 1, false).await,
+        }
+    }
+
+    async fn compile(
+        &self,
+        entry: &cache::Entry,
+        kind: EngineKind,
+        digest: Digest,
+        work: Work<'_>,
+        bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
+    ) -> Result<Duration, PrepareError> {
         let bytes = bytes().await?;
         let actual = Digest::of(&bytes);
         if actual != digest {
@@ -87,11 +165,9 @@ impl Compiler {
         let started = Instant::now();
         let input = self.cache.stage(&bytes)?;
         let output = self.cache.scratch()?;
-        self.run_child(Task::Compile(kind), input.path(), output.path()).await?;
+        self.run_child(Task::Compile(kind), work.patience(), input.path(), output.path()).await?;
         entry.store(output)?;
-        let took = started.elapsed();
-        let component = entry.load(engine)?.ok_or(PrepareError::Tampered { digest })?;
-        Ok(Compiled { component, took: Some(took) })
+        Ok(started.elapsed())
     }
 
     /// What a component is, before anything of it is compiled.
@@ -103,7 +179,7 @@ impl Compiler {
         let _job = self.jobs.reserve(whose, 0, 1, false).await;
         let input = self.cache.stage(&bytes().await?)?;
         let output = self.cache.scratch()?;
-        self.run_child(Task::Inspect, input.path(), output.path()).await?;
+        self.run_child(Task::Inspect, 1, input.path(), output.path()).await?;
         let told = std::fs::read(output.path()).map_err(PrepareError::io("read what the component is"))?;
         serde_json::from_slice(&told).map_err(|error| PrepareError::Crashed {
             status: "an answer of no use".to_owned(),
@@ -111,8 +187,9 @@ impl Compiler {
         })
     }
 
-    async fn run_child(&self, task: Task, input: &Path, output: &Path) -> Result<(), PrepareError> {
-        let seconds = self.options.timeout.as_secs().max(1);
+    async fn run_child(&self, task: Task, patience: u32, input: &Path, output: &Path) -> Result<(), PrepareError> {
+        let timeout = self.options.timeout * patience;
+        let seconds = timeout.as_secs().max(1);
         let mut child = Command::new(&self.options.program)
             .args(&self.options.arguments)
             .arg("--task")
@@ -141,7 +218,7 @@ impl Compiler {
             }
             (child.wait().await, String::from_utf8_lossy(&said).trim().to_owned())
         };
-        match tokio::time::timeout(self.options.timeout, finished).await {
+        match tokio::time::timeout(timeout, finished).await {
             Err(_) => Err(PrepareError::TimedOut { seconds }),
             Ok((Err(error), _)) => {
                 Err(PrepareError::Io { doing: "wait for the compiler process".into(), source: error })

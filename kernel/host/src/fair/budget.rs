@@ -119,6 +119,12 @@ impl Budget {
         reservation
     }
 
+    /// Whether somebody waits: whoever only keeps memory for later then gives it back.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        let state = self.state.lock();
+        !(state.waiting.is_empty() && state.services.is_empty())
+    }
+
     fn take(&self, state: &mut State, tenant: &Tenant, common: Amount, reserve: u64) -> Reservation {
         state.free = state.free.minus(common);
         state.reserve -= reserve;

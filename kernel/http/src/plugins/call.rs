@@ -9,13 +9,14 @@
 //!
 //! If the client goes away the call is dropped: what it staged is not applied.
 
+use axum::Json;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use noetl_contract::manifest::World;
 use noetl_contract::{Digest, PluginPath, Tenant, Version};
-use noetl_dispatch::{Call, CallInput, CallOutput, Payload, Reply, Writer};
+use noetl_dispatch::{Call, CallInput, CallOutput, Payload, Reply, Script, Writer};
 use noetl_registry::{ChannelName, Selector, Source};
 use serde::Deserialize;
 use serde_json::json;
@@ -76,6 +77,31 @@ pub enum Part {
         (status = 504, description = "the plugin took too long")))]
 pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
     let query: CallQuery = input::query(&cx.query)?;
+    let part = query.answer.unwrap_or_default();
+    let call = asked(&mut cx, query).await?;
+    let reply = cx.kernel().call(call).await?;
+    answer(reply, part, &cx)
+}
+
+/// Call a plugin and write down what it was given, what it asked of the host and what it answered: a case.
+///
+/// The case is for `noetl plugin test`; secrets in it are masked. It shows what the plugin reads and sends, so it needs a
+/// token that may change the plugin. A failure of the plugin is an outcome like another.
+#[utoipa::path(post, path = "/api/plugins/{path}:record", tag = "plugins", params(("path" = String, Path), CallQuery),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, description = "the case", body = Object)))]
+pub async fn record(mut cx: Cx) -> Result<Response, Problem> {
+    let query: CallQuery = input::query(&cx.query)?;
+    let call = asked(&mut cx, query).await?;
+    let (reply, case) = cx.kernel().record(call).await?;
+    let mut response = Json(case).into_response();
+    describe(response.headers_mut(), &reply.path, &reply.version, &reply.digest, reply.source);
+    response.headers_mut().insert("noetl-duration-us", reply.duration_us.into());
+    Ok(response)
+}
+
+/// The call a request is for.
+async fn asked(cx: &mut Cx, query: CallQuery) -> Result<Call, Problem> {
     let service = cx.plugin()?.clone();
     let tenant = cx.caller()?.acts_for(query.tenant)?;
     let tenant = tenant.or_else(|| service.owner()).unwrap_or_else(Tenant::main);
@@ -85,16 +111,16 @@ pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
     let world = cx.kernel().catalog().resolve(&tenant, &service, &selector)?.entry.manifest.world;
 
     let input = match world {
-        World::Transform => CallInput::Bulk(receive(&mut cx).await?),
+        World::Transform => CallInput::Bulk(receive(cx).await?),
         World::Tool => match query.arguments {
             Some(given) => {
                 let arguments = arguments(given.into())?;
-                CallInput::Json { arguments, body: Some(receive(&mut cx).await?) }
+                CallInput::Json { arguments, body: Some(receive(cx).await?) }
             }
             None => {
                 let bytes = cx.app.options.max_call_bytes.min(MAX_ARGUMENTS_BYTES);
                 let bound = Bound { bytes, code: "call_too_large", key: None };
-                CallInput::Json { arguments: arguments(body::whole(&mut cx, bound).await?)?, body: None }
+                CallInput::Json { arguments: arguments(body::whole(cx, bound).await?)?, body: None }
             }
         },
         _ => {
@@ -103,9 +129,8 @@ pub async fn call(mut cx: Cx) -> Result<Response, Problem> {
         }
     };
     let idempotency_key = idempotency_key(&cx.headers)?;
-    let call = Call { tenant, service, selector, capabilities, input, idempotency_key, attempt: 1 };
-    let reply = cx.kernel().call(call).await?;
-    answer(reply, query.answer.unwrap_or_default(), &cx)
+    let script = Script::Live;
+    Ok(Call { tenant, service, selector, capabilities, input, idempotency_key, attempt: 1, script })
 }
 
 async fn receive(cx: &mut Cx) -> Result<Payload, Problem> {

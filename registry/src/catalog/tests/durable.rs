@@ -111,6 +111,7 @@ fn every_kind_of_event_is_known_and_survives_its_json() {
             size: 1,
             ring: Ring::User,
             imports: vec!["noetl:log/log@0.1.0".to_owned()],
+            interpreter: Some(Digest::of(b"i")),
             channel: ChannelName::stable(),
             attestations: Vec::new(),
         })),

@@ -70,7 +70,8 @@ impl Bench {
         let imports = vec!["noetl:log/log@0.1.0".to_owned()];
         let (digest, size) = (stored.digest, stored.size);
         let (channel, reason) = (ChannelName::stable(), "test".to_owned());
-        NewVersion { manifest, ring, digest, size, imports, channel, reason, attestations: Vec::new() }
+        let (interpreter, attestations) = (None, Vec::new());
+        NewVersion { manifest, ring, digest, size, imports, interpreter, channel, reason, attestations }
     }
 
     async fn rollback(&self, at: &str, to: Option<&str>) -> Result<Moved, CatalogError> {

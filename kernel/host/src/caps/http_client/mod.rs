@@ -138,6 +138,15 @@ impl CallState {
 
 impl wit::Host for CallState {
     async fn send(&mut self, request: wit::Request) -> wasmtime::Result<Result<wit::Response, wit::HttpError>> {
+        if self.tape.is_live() { self.send_live(request).await } else { self.send_taped(request).await }
+    }
+}
+
+impl CallState {
+    pub(crate) async fn send_live(
+        &mut self,
+        request: wit::Request,
+    ) -> wasmtime::Result<Result<wit::Response, wit::HttpError>> {
         let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         self.charge(request.url.len() + request.method.len() + headers)?;
         let outbound = match self.outbound(request)? {

@@ -1,0 +1,149 @@
+//! What a call asked of the host and was answered, in order: written down for a case file, or played from one.
+//!
+//! A call that is played runs in a real sandbox but reaches nothing: each of its host calls gets the answer the case has
+//! for it, so that it gives the same bytes wherever it runs. Only what comes from outside the call is on the tape.
+//! Reading a payload is not, since its content is; WASI's clocks and randomness are not either, which is why a plugin that
+//! is to be replayed takes both from its capabilities.
+//!
+//! Invariants:
+//! 1. A call that is neither recorded nor played pays for one comparison.
+//! 2. A call that is played never gets an answer that was meant for another function: it faults instead. Whether the
+//!    arguments are the same is for whoever plays it to see, because only they know what was masked.
+//! 3. What is written down counts as the guest's memory while the call runs.
+
+mod http;
+mod objects;
+mod values;
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Fault, FaultClass};
+use crate::state::CallState;
+
+pub(crate) use values::Taped;
+pub use values::{bytes_of, bytes_value};
+
+/// One call into the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostCall {
+    /// `kv.get`
+    pub call: String,
+    pub with: Value,
+    #[serde(default)]
+    pub answer: Value,
+}
+
+/// Where the answers of the host come from.
+#[derive(Debug, Clone, Default)]
+pub enum Script {
+    /// From the host, and nothing is written down.
+    #[default]
+    Live,
+    /// From the host.
+    Record,
+    /// From a case.
+    Play(Vec<HostCall>),
+}
+
+/// The tape of one call.
+#[derive(Default)]
+pub(crate) struct Tape {
+    mode: Mode,
+    made: Vec<HostCall>,
+    /// Bytes of what was made.
+    weight: u64,
+}
+
+#[derive(Default)]
+enum Mode {
+    #[default]
+    Live,
+    Record,
+    Play(VecDeque<HostCall>),
+}
+
+impl Tape {
+    pub(crate) fn new(script: Script) -> Self {
+        let mode = match script {
+            Script::Live => Mode::Live,
+            Script::Record => Mode::Record,
+            Script::Play(calls) => Mode::Play(calls.into()),
+        };
+        Self { mode, ..Self::default() }
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.mode, Mode::Live)
+    }
+}
+
+impl CallState {
+    /// What the call asked, with what it was answered; the tape is empty then.
+    pub(crate) fn take_tape(&mut self) -> Vec<HostCall> {
+        let tape = std::mem::take(&mut self.tape);
+        self.meter.release(tape.weight);
+        tape.made
+    }
+
+    /// The answer of a function: from the case, or from `make`.
+    pub(crate) fn taped<T: Taped>(
+        &mut self,
+        call: &'static str,
+        with: impl Fn() -> Value,
+        make: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, Fault> {
+        self.try_taped(call, with, |state| Ok(make(state)))
+    }
+
+    /// The same for a function that can end the call.
+    pub(crate) fn try_taped<T: Taped>(
+        &mut self,
+        call: &'static str,
+        with: impl Fn() -> Value,
+        make: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        if self.tape.is_live() {
+            return make(self);
+        }
+        if let Some(answer) = self.played(call, &with)? {
+            return T::read(&answer).ok_or_else(|| self.no_answer(call));
+        }
+        let made = make(self)?;
+        self.recorded(call, with(), made.write())?;
+        Ok(made)
+    }
+
+    /// The case's answer to the call that is made now; none when no case is played.
+    fn played(&mut self, call: &str, with: &dyn Fn() -> Value) -> Result<Option<Value>, Fault> {
+        let Mode::Play(script) = &mut self.tape.mode else { return Ok(None) };
+        let next = script.pop_front();
+        let answer = match next {
+            Some(next) if next.call == call => next.answer,
+            other => {
+                self.recorded(call, with(), Value::Null)?;
+                let expected = other.map_or_else(|| "nothing more".to_owned(), |next| format!("`{}`", next.call));
+                let text = format!("the plugin called `{call}` where the case has {expected}");
+                return Err(self.meter.fail(FaultClass::Trap, text));
+            }
+        };
+        self.recorded(call, with(), answer.clone())?;
+        Ok(Some(answer))
+    }
+
+    fn recorded(&mut self, call: &str, with: Value, answer: Value) -> Result<(), Fault> {
+        let weight = with.to_string().len().saturating_add(answer.to_string().len()) as u64;
+        self.meter.hold(weight)?;
+        self.tape.weight += weight;
+        self.tape.made.push(HostCall { call: call.to_owned(), with, answer });
+        Ok(())
+    }
+
+    fn no_answer(&mut self, call: &str) -> Fault {
+        let text = format!("the case's answer to `{call}` is not one that `{call}` gives: record it again");
+        self.meter.fail(FaultClass::Trap, text)
+    }
+}
