@@ -1,0 +1,91 @@
+"""A plugin's files as modules: they are imported from memory, under the names and lines their author knows."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import linecache
+import sys
+from types import CodeType, ModuleType
+from typing import Optional
+
+#: Where imports are looked for below the plugin's folder: beside the entry, and in what `pip install --target vendor`
+#: put there.
+ROOTS = ("", "vendor/")
+
+
+class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importlib.abc.ResourceLoader):
+    """Finds and loads the modules of one plugin."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self._files = files
+        self._folders = {path[:at] for path in files for at, letter in enumerate(path) if letter == "/"}
+        sys.meta_path.insert(0, self)
+
+    def start(self, entry: str) -> ModuleType:
+        """Run the entry and give its module."""
+        if entry not in self._files:
+            raise ImportError(f"the bundle has no file {entry}")
+        name = entry.removesuffix(".py").replace("/", ".")
+        module = importlib.util.module_from_spec(self._spec(name, entry))
+        # An author's file may have the name of a library's module, which is not to be replaced by it for others.
+        sys.modules.setdefault(name, module)
+        self.exec_module(module)
+        return module
+
+    def has(self, path: str) -> bool:
+        return path in self._files
+
+    # What the import system asks for.
+
+    def find_spec(self, fullname: str, path=None, target=None):
+        base = fullname.replace(".", "/")
+        for place in (f"{root}{base}" for root in ROOTS):
+            if f"{place}/__init__.py" in self._files:
+                return self._spec(fullname, f"{place}/__init__.py", [place])
+            if f"{place}.py" in self._files:
+                return self._spec(fullname, f"{place}.py")
+            if place in self._folders:
+                spec = importlib.machinery.ModuleSpec(fullname, None, is_package=True)
+                spec.submodule_search_locations = [place]
+                return spec
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        path = module.__spec__.origin
+        exec(self._compiled(path), module.__dict__)
+
+    def get_data(self, path: str) -> bytes:
+        try:
+            return self._files[path]
+        except KeyError:
+            raise FileNotFoundError(f"the bundle has no file {path}") from None
+
+    def get_source(self, fullname: str) -> str:
+        return importlib.util.decode_source(self.get_data(self._path(fullname)))
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self._compiled(self._path(fullname))
+
+    def is_package(self, fullname: str) -> bool:
+        return self._path(fullname).endswith("/__init__.py")
+
+    def _path(self, fullname: str) -> str:
+        spec = self.find_spec(fullname)
+        if spec is None or spec.origin is None:
+            raise ImportError(f"the bundle has no module {fullname}")
+        return spec.origin
+
+    def _spec(self, name: str, path: str, inside: Optional[list[str]] = None) -> importlib.machinery.ModuleSpec:
+        spec = importlib.machinery.ModuleSpec(name, self, origin=path, is_package=inside is not None)
+        spec.submodule_search_locations = inside
+        # So that the module's `__file__` is what its author calls it.
+        spec.has_location = True
+        return spec
+
+    def _compiled(self, path: str) -> CodeType:
+        text = importlib.util.decode_source(self.get_data(path))
+        # Tracebacks show the line itself, and there is no file they could read it from.
+        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+        return compile(text, path, "exec", dont_inherit=True)

@@ -1,0 +1,2 @@
+export const lines = [];
+export const write = (...line) => void lines.push(line);
