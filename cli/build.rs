@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 const VARIABLE: &str = "NOETL_GUESTS_DIR";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,6 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     // Copied into the binary by `plugin new`; the compiler notices changed files, but not new ones.
     println!("cargo::rerun-if-changed=../sdk/rust");
+    println!("cargo::rerun-if-changed=../sdk/python/noetl");
     println!("cargo::rerun-if-changed=../sdk/templates");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     let folder = system_folder(&out);
@@ -28,10 +31,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::error=no system components in {}: run `cargo xtask build` first", folder.display());
         return Ok(());
     }
-    let mut code = String::from("/// Path and bytes of every component in the binary.\n");
-    code.push_str("pub static EMBEDDED: &[(&str, &[u8])] = &[\n");
+    let mut code = String::from("/// Path, sha256 and bytes of every component in the binary.\n");
+    code.push_str("pub static EMBEDDED: &[(&str, &str, &[u8])] = &[\n");
     for (path, file) in components {
-        writeln!(code, "    ({path:?}, include_bytes!({:?})),", file.display().to_string())?;
+        // Taken here, because hashing the interpreters would cost every start of the server its first moments.
+        let digest = hex::encode(Sha256::digest(fs::read(&file)?));
+        writeln!(code, "    ({path:?}, {digest:?}, include_bytes!({:?})),", file.display().to_string())?;
     }
     code.push_str("];\n");
     fs::write(out.join("embedded.rs"), code)?;

@@ -15,7 +15,7 @@ use noetl_host::caps::http_client::{Outbound, OutboundError, OutboundRequest, Ou
 use noetl_host::caps::log::{Level, LogSink};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
-use noetl_host::{Call, Host, HostOptions, Identity, Input, Module, Spec};
+use noetl_host::{Call, Host, HostOptions, Identity, Input, Module, Script, Spec};
 use noetl_store::index::Index;
 use noetl_store::log::file::{FileLog, FileLogOptions};
 use noetl_store::payloads::Payloads;
@@ -23,7 +23,7 @@ use prometheus_client::registry::Registry;
 use tokio::runtime::Runtime;
 
 use crate::rows::{Better, Row, Rows, median};
-use crate::{bare, server};
+use crate::{bare, languages, server};
 
 const ROUNDS: usize = 15;
 const CALLS: usize = 2_000;
@@ -43,6 +43,7 @@ pub fn run() -> Result<Rows> {
         resident(&runtime, &host, &component, &mut rows)?;
     }
     server::measure(&runtime, &mut rows)?;
+    languages::measure(&runtime, &mut rows)?;
     Ok(rows)
 }
 
@@ -109,7 +110,8 @@ async fn many_at_once(host: &Host, module: &Arc<Module>) -> Result<Duration> {
 
 async fn call(host: &Host, module: &Arc<Module>, identity: &Arc<Identity>) -> Result<()> {
     let input = Input::Bytes(Bytes::from_static(INPUT));
-    let finished = host.call(module, Call { identity: identity.clone(), capabilities: None, input }).await?;
+    let finished =
+        host.call(module, Call { identity: identity.clone(), capabilities: None, input, script: Script::Live }).await?;
     finished.outcome.map(drop).map_err(|failure| anyhow!("the guest failed: {}", failure.message))
 }
 
@@ -151,6 +153,7 @@ fn prepare(runtime: &Runtime, host: &Host, component: &[u8], instance: InstanceP
         instance,
         http: Arc::new(manifest.http),
         imports: inspection.imports,
+        source: None,
     };
     let bytes = Bytes::copy_from_slice(component);
     Ok(runtime.block_on(host.prepare(spec, async || Ok(bytes)))?)

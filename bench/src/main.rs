@@ -6,6 +6,7 @@
 mod bare;
 mod engine;
 mod host;
+mod languages;
 mod log;
 mod rows;
 mod server;

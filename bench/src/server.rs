@@ -116,13 +116,13 @@ async fn swaps(server: &Server, rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
-fn client() -> Result<Client> {
+pub fn client() -> Result<Client> {
     // Fails only when a provider is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Ok(Client::builder().no_proxy().build()?)
 }
 
-async fn push(client: &Client, server: &Server, component: Vec<u8>) -> Result<()> {
+pub async fn push(client: &Client, server: &Server, component: Vec<u8>) -> Result<()> {
     let answer =
         client.post(format!("{}/api/plugins", server.url)).bearer_auth(&server.token).body(component).send().await?;
     if !answer.status().is_success() {

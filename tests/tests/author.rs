@@ -105,6 +105,7 @@ fn a_new_transform_builds_tests_and_pushes_as_it_is_and_grows_from_there() {
     assert!(Path::new(built["file"].as_str().expect("a file")).is_file());
     assert!(built["imports"].as_array().expect("imports").iter().all(|name| name != "noetl:kv/kv@0.1.0"));
     cargo_test(&folder).ok().says("the_component_greets ... ok");
+    server.run(&["plugin", "test", &text]).ok().says("1 of 1 cases hold");
 
     let pushed = server.run(&["plugin", "push", &text, "--reason", "first", "--json"]).ok().json();
     assert_eq!((&pushed["created"], &pushed["digest"]), (&json!(true), &built["digest"]), "a build is reproducible");

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::guests;
 use crate::project::{Project, must_run};
 use crate::setup;
+use crate::{guests, interpreters};
 
 /// Everything that has to be there before the native workspace compiles.
 pub fn guests(project: &Project) -> Result<()> {
     setup::quietly()?;
-    guests::build_all(project)
+    guests::build_all(project)?;
+    interpreters::build_all(project)
 }
 
 /// Guests and binary; answers with the binary's path.

@@ -1,11 +1,12 @@
 //! `cargo xtask demo`: a minute with the real command, as a user would type it.
 //!
 //! Starts a server on a free port with a fresh data folder, makes a plugin, pushes and calls it, changes it live,
-//! overrides it for one tenant, rolls it back; then runs a playbook and asks why it ended so. Every command is shown
-//! before it runs. What the plugin and the playbook answer is compared with what they should answer, so that a demo
-//! that ends well has shown what it says. Nothing is left behind: the folder is removed and the server stopped, also
-//! after an error.
+//! overrides it for one tenant, rolls it back; edits a Python and a JavaScript plugin live; then runs a playbook and asks
+//! why it ended so. Every command is shown before it runs. What the plugins and the playbook answer is compared with
+//! what they should answer, so that a demo that ends well has shown what it says. Nothing is left behind: the folder is
+//! removed and the server stopped, also after an error.
 
+mod languages;
 mod playbook;
 
 use std::fs;
@@ -62,6 +63,9 @@ pub fn run(project: &Project) -> Result<()> {
 
     say::heading("what each tenant was answered");
     println!("{}", demo.summary());
+
+    say::heading("Python and JavaScript, edited live");
+    demo.languages()?;
 
     say::heading("a playbook: branches, a parallel loop, a retry, another playbook");
     demo.playbook(&project.root.join("examples/engine"))?;

@@ -24,6 +24,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
+use crate::interpreters;
 use crate::project::Project;
 use crate::say::Step;
 
@@ -111,7 +112,7 @@ impl Kind {
     }
 }
 
-fn stamp(file: &Path) -> PathBuf {
+pub fn stamp(file: &Path) -> PathBuf {
     file.with_extension("inputs")
 }
 
@@ -171,7 +172,7 @@ fn guests_of(workspace: &Path, crate_dir: &Path, kind: Kind) -> Result<Vec<Guest
     wanted.into_iter().map(guest).collect()
 }
 
-fn path_in(manifest: &Path) -> Result<String> {
+pub fn path_in(manifest: &Path) -> Result<String> {
     let text = fs::read_to_string(manifest).with_context(|| format!("read {}", manifest.display()))?;
     let parsed = Manifest::parse(&text).with_context(|| format!("understand {}", manifest.display()))?;
     Ok(parsed.path.to_string())
@@ -204,7 +205,7 @@ fn inputs(guest: &Guest, root: &Path, toolchain: &Toolchain) -> Result<String> {
 }
 
 /// Adds the name and content of every file below a folder; `enter` decides on folders.
-fn hash_files(hash: &mut Sha256, folder: &Path, root: &Path, enter: &dyn Fn(&Path) -> bool) -> Result<()> {
+pub fn hash_files(hash: &mut Sha256, folder: &Path, root: &Path, enter: &dyn Fn(&Path) -> bool) -> Result<()> {
     if !folder.exists() {
         return Ok(());
     }
@@ -225,7 +226,8 @@ fn hash_files(hash: &mut Sha256, folder: &Path, root: &Path, enter: &dyn Fn(&Pat
 
 /// Removes what no guest makes any more, lest it be embedded for ever.
 fn remove_others(project: &Project, guests: &[Guest]) -> Result<()> {
-    let outputs: Vec<_> = guests.iter().map(|guest| guest.output(project)).collect();
+    let mut outputs: Vec<_> = guests.iter().map(|guest| guest.output(project)).collect();
+    outputs.extend(interpreters::outputs(project)?);
     let wanted: BTreeSet<_> = outputs.iter().flat_map(|file| [file.clone(), stamp(file)]).collect();
     for kind in [Kind::System, Kind::Test] {
         let folder = project.guests().join(kind.folder());
@@ -240,7 +242,7 @@ fn remove_others(project: &Project, guests: &[Guest]) -> Result<()> {
     Ok(())
 }
 
-fn write(file: &Path, content: &[u8]) -> Result<()> {
+pub fn write(file: &Path, content: &[u8]) -> Result<()> {
     if fs::read(file).is_ok_and(|present| present == content) {
         return Ok(());
     }

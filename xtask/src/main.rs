@@ -8,6 +8,7 @@ mod build;
 mod check;
 mod demo;
 mod guests;
+mod interpreters;
 mod project;
 mod say;
 mod setup;

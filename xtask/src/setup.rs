@@ -5,9 +5,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use noetl_guest_build::{Toolchain, install, install_packages};
 
+use crate::interpreters;
 use crate::say::{Step, done};
 
 /// Takes one line before each step.
@@ -21,11 +22,19 @@ struct Need {
     install: fn(Progress) -> Result<String>,
 }
 
-const NEEDS: [Need; 1] = [Need {
-    name: "guest toolchain",
-    check: || Toolchain::find().ok().map(|found| found.to_string()),
-    install: |progress| Ok(install(progress)?.to_string()),
-}];
+const NEEDS: [Need; 2] = [
+    Need {
+        name: "guest toolchain",
+        check: || Toolchain::find().ok().map(|found| found.to_string()),
+        install: |progress| Ok(install(progress)?.to_string()),
+    },
+    Need {
+        name: "Python and Node.js, which build the interpreters",
+        check: || interpreters::missing().is_none().then(|| "python3, node and npm are there".to_owned()),
+        // Which of a machine's many ways to have them is its owner's choice.
+        install: |_| bail!("install {}", interpreters::missing().unwrap_or("them")),
+    },
+];
 
 /// What only suites need, so that a machine without it can build and run all the same.
 const TEST_NEEDS: [Need; 2] = [

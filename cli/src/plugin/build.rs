@@ -1,5 +1,5 @@
-//! `noetl plugin build`: a project becomes one component file, with its manifest inside. Beside it goes what is known
-//! about how it was made, for `push` and `sign` to take along.
+//! `noetl plugin build`: a project becomes one component file, with its manifest inside; source text is packed as it is.
+//! Beside it goes what is known about how it was made, for `push` and `sign` to take along.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::output::{Output, Paint, size};
 
 #[derive(Debug, Args)]
 pub struct Build {
-    /// The project's folder.
+    /// The project's folder, or one file of Python or JavaScript.
     #[arg(default_value = ".")]
     folder: PathBuf,
     /// The file to write [default: FOLDER/target/<last segment of the path>.wasm].
@@ -40,7 +40,12 @@ impl Build {
 /// Builds the project and checks the result against its manifest. `manifest` takes the place of the project's own.
 pub fn build(folder: &Path, manifest: Option<&Path>, output: &Output) -> Outcome<Component> {
     // Read first: a mistake in plugin.toml should not cost the time of a build.
-    let (project, _) = project_manifest(folder)?;
+    let (project, text) = project_manifest(folder)?;
+    if project.source.is_some() {
+        let given =
+            manifest.map(|file| std::fs::read_to_string(file).map_err(failure::io("read", file))).transpose()?;
+        return super::pack::pack(folder, given.as_deref().unwrap_or(&text));
+    }
     let request = BuildRequest {
         manifest: manifest.map(Path::to_owned),
         // Cargo's own progress is for people who wait for it; its warnings and errors come in any case.
@@ -65,6 +70,7 @@ fn failed(error: BuildError) -> Failure {
 
 fn default_file(folder: &Path, component: &Component) -> PathBuf {
     let name = component.manifest.path.as_str().rsplit('/').next().unwrap_or("plugin");
+    let folder = if folder.is_dir() { folder } else { folder.parent().unwrap_or(Path::new(".")) };
     folder.join("target").join(format!("{name}.wasm"))
 }
 

@@ -4,18 +4,19 @@
 //! is wrapped in one object together with the version that gave it: `output` when the answer is JSON, otherwise
 //! `output_base64`, because bytes that happen to look like text must come out as they went in.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use base64::Engine as _;
 use clap::Args;
 use noetl_contract::{Capability, PluginPath, Tenant, Version};
+use noetl_dispatch::case::{self, Case};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::{Value, json};
 
 use crate::args::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{self, Exit, Failure, Outcome};
 use crate::given;
 use crate::output::printable;
 
@@ -43,6 +44,9 @@ pub struct Call {
     /// Write the answer to a file instead of stdout.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the call down as a case for `plugin test`: input, host calls with their answers, outcome; secrets masked.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Tell the version that answered and how long it took.
     #[arg(long)]
     time: bool,
@@ -52,6 +56,7 @@ impl Call {
     pub async fn run(self, context: &Context) -> Outcome {
         let client = context.client()?;
         let (body, media_type) = self.body()?;
+        let verb = if self.record.is_some() { "record" } else { "call" };
         let version = self.version.as_ref().map(Version::to_string);
         let query = [
             ("version", version.as_deref()),
@@ -60,7 +65,7 @@ impl Call {
             ("capabilities", self.capabilities.as_deref()),
         ];
         let request = client
-            .request(Method::POST, &super::verb(&self.path, "call"), &query)
+            .request(Method::POST, &super::verb(&self.path, verb), &query)
             .header(CONTENT_TYPE, media_type)
             .body(body);
         let started = Instant::now();
@@ -68,6 +73,10 @@ impl Call {
         let about = About::of(response.headers());
         let answer = response.bytes().await.map_err(|error| client.broken(&error))?;
         let total_us = started.elapsed().as_micros();
+        let answer = match &self.record {
+            Some(file) => self.keep_case(file, &answer, context)?,
+            None => answer.into(),
+        };
         if self.time {
             context.output.say(about.line(total_us));
         }
@@ -89,6 +98,27 @@ impl Call {
             }
         }
         Ok(())
+    }
+
+    /// Writes the case and gives the answer that is in it.
+    fn keep_case(&self, file: &Path, answer: &[u8], context: &Context) -> Outcome<Vec<u8>> {
+        let case: Case = serde_json::from_slice(answer)
+            .map_err(|error| Failure::failed(format!("the server's answer is not a case: {error}")))?;
+        if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(failure::io("make", folder))?;
+        }
+        super::test::write(file, &case)?;
+        context.output.say(format_args!("wrote {} ({} host calls)", file.display(), case.calls.len()));
+        match case.outcome {
+            case::Outcome::Bytes(bytes) => Ok(case::bytes_of(&bytes).unwrap_or_default()),
+            case::Outcome::Output(output) | case::Outcome::OutputAndBody { output, .. } => {
+                Ok(case::text_of(&output).into_bytes())
+            }
+            case::Outcome::Failure { code, message, .. } => Err(Failure::new(
+                Exit::PluginFailure,
+                format!("`{}` answered with a failure ({code}): {message}", self.path),
+            )),
+        }
     }
 
     fn body(&self) -> Outcome<(Vec<u8>, &'static str)> {

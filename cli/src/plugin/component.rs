@@ -106,8 +106,12 @@ pub fn parse_manifest(name: &str, text: &str) -> Outcome<Manifest> {
     })
 }
 
-/// The manifest of a project folder, and its text.
+/// The manifest of a project's folder or of a single file of source text, and its text.
 pub fn project_manifest(folder: &Path) -> Outcome<(Manifest, String)> {
+    if super::pack::is_source_file(folder) {
+        let read = super::pack::FileManifest::read(folder, None)?;
+        return Ok((read.manifest, read.text));
+    }
     let file = folder.join("plugin.toml");
     let text = std::fs::read_to_string(&file).map_err(|error| {
         failure::io("read", &file)(error).next("name a plugin project, such as one made by `noetl plugin new`")

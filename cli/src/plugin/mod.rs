@@ -17,6 +17,7 @@ mod list;
 mod logs;
 mod new;
 mod oci;
+mod pack;
 mod pin;
 mod pull;
 mod push;
@@ -25,6 +26,7 @@ mod rollback;
 mod sbom;
 mod show;
 mod sign;
+mod test;
 mod watch;
 
 use clap::Subcommand;
@@ -44,6 +46,8 @@ pub enum Command {
     Build(build::Build),
     /// Push a project, a component or an artefact of a registry to the server; or a component to a registry.
     Push(push::Push),
+    /// Play the recorded calls of a project, `cases/*.case`, on what it is now.
+    Test(test::Test),
     /// List plugins.
     List(list::List),
     /// Show one plugin: versions, channels, pins, bindings, limits, history.
@@ -103,6 +107,7 @@ pub fn run(command: Command, context: &Context) -> Outcome {
             Ok(())
         }
         Command::Push(push) => on_runtime(push.run(context)),
+        Command::Test(test) => on_runtime(test.run(context)),
         Command::List(list) => on_runtime(list.run(context)),
         Command::Show(show) => on_runtime(show.run(context)),
         Command::Call(call) => on_runtime(call.run(context)),

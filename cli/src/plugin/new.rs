@@ -15,7 +15,9 @@ use crate::args::Context;
 use crate::failure::{self, Exit, Failure, Outcome};
 
 static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/templates");
-static SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust");
+static RUST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/rust");
+static PYTHON: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../sdk/python/noetl");
+static JS_TYPES: &str = include_str!("../../../sdk/js/noetl.d.ts");
 
 /// Where the SDK and the contract go, below the project.
 const VENDORED: &str = ".noetl";
@@ -28,8 +30,11 @@ pub struct New {
     #[arg(long)]
     path: PluginPath,
     /// `tool`: JSON options in, JSON out, acts on the outside. `transform`: bytes in, bytes out.
-    #[arg(long, value_parser = ["tool", "transform"])]
+    #[arg(long, value_parser = ["tool", "transform"], default_value = "tool")]
     world: String,
+    /// What it is written in: Rust is compiled, the others are run by the server's interpreters.
+    #[arg(long, value_parser = ["rust", "python", "js"], default_value = "rust")]
+    lang: String,
     /// Name of the crate [default: the last segment of the path].
     #[arg(long)]
     name: Option<String>,
@@ -41,28 +46,42 @@ impl New {
             Some(name) => name,
             None => self.path.as_str().rsplit('/').next().unwrap_or("plugin").to_owned(),
         };
-        check_name(&name)?;
+        if self.lang == "rust" {
+            check_name(&name)?;
+        }
         check_free(&self.folder)?;
         let template = TEMPLATES
-            .get_dir(format!("{}-rust", self.world))
+            .get_dir(format!("{}-{}", self.world, self.lang))
             .ok_or_else(|| Failure::failed(format!("this binary has no template for `{}`", self.world)))?;
         let values = [("{{name}}", name.as_str()), ("{{path}}", self.path.as_str())];
         copy(template, template.path(), &self.folder, &values)?;
-        copy(&SDK, Path::new(""), &self.folder.join(VENDORED).join("sdk/rust"), &[])?;
-        for source in packages::SOURCES {
-            write(&self.folder.join(VENDORED).join("wit").join(source.file), source.text.as_bytes())?;
-        }
+        vendor(&self.lang, &self.folder.join(VENDORED))?;
         let folder = self.folder.display().to_string();
-        let value = json!({ "folder": folder, "path": self.path, "world": self.world, "name": name });
+        let value =
+            json!({ "folder": folder, "path": self.path, "world": self.world, "lang": self.lang, "name": name });
         context.output.result(&value, |paint| {
             let option = if self.world == "tool" { "--json-args" } else { "--input" };
             let call = format!("noetl plugin call {} {option} '{{\"name\": \"Ada\"}}'", self.path);
+            let test = if self.lang == "rust" { "cargo test" } else { "noetl plugin test ." };
             format!(
-                "{} is ready. Next:\n  cd {folder}\n  cargo test\n  noetl plugin push .\n  {call}\n  noetl plugin watch .",
+                "{} is ready. Next:\n  cd {folder}\n  {test}\n  noetl plugin push .\n  {call}\n  noetl plugin watch .",
                 paint.bold(&folder)
             )
         });
         Ok(())
+    }
+}
+
+/// What a project needs of the SDK: all of it to compile, its types to be edited.
+fn vendor(lang: &str, place: &Path) -> Outcome {
+    match lang {
+        "python" => copy(&PYTHON, Path::new(""), &place.join("python/noetl"), &[]),
+        "js" => write(&place.join("js/noetl.d.ts"), JS_TYPES.as_bytes()),
+        _ => {
+            copy(&RUST, Path::new(""), &place.join("sdk/rust"), &[])?;
+            let contract = place.join("wit");
+            packages::SOURCES.iter().try_for_each(|source| write(&contract.join(source.file), source.text.as_bytes()))
+        }
     }
 }
 
@@ -169,9 +188,9 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
 
-    fn new(folder: &Path, world: &str) -> Outcome {
-        let line =
-            ["noetl", "plugin", "new", folder.to_str().expect("text"), "--path", "acme/my-greeter", "--world", world];
+    fn new(folder: &Path, world: &str, lang: &str) -> Outcome {
+        let folder = folder.to_str().expect("text");
+        let line = ["noetl", "plugin", "new", folder, "--path", "acme/my-greeter", "--world", world, "--lang", lang];
         let cli = Cli::parse_from(line);
         let context = Context::new(cli.global)?;
         match cli.command {
@@ -185,7 +204,7 @@ mod tests {
         for world in ["tool", "transform"] {
             let place = tempfile::tempdir().expect("folder");
             let folder = place.path().join("project");
-            new(&folder, world).expect("writes");
+            new(&folder, world, "rust").expect("writes");
             for file in ["Cargo.toml", "plugin.toml", "src/lib.rs", "tests/plugin.rs", "README.md", ".gitignore"] {
                 let text = std::fs::read_to_string(folder.join(file)).expect(file);
                 assert!(!text.contains("{{path}}") && !text.contains("{{name}}"), "{file}");
@@ -195,7 +214,23 @@ mod tests {
             for vendored in ["sdk/rust/Cargo.toml", "sdk/rust/src/lib.rs", "wit/worlds/0.1.0/worlds.wit"] {
                 assert!(folder.join(VENDORED).join(vendored).is_file(), "{vendored}");
             }
-            assert_eq!(new(&folder, world).expect_err("not empty").exit, Exit::Conflict);
+            assert_eq!(new(&folder, world, "rust").expect_err("not empty").exit, Exit::Conflict);
+        }
+    }
+
+    #[test]
+    fn a_project_of_source_text_packs_as_it_is() {
+        for (world, lang) in [("tool", "python"), ("transform", "python"), ("tool", "js"), ("transform", "js")] {
+            let place = tempfile::tempdir().expect("folder");
+            let folder = place.path().join("project");
+            new(&folder, world, lang).expect("writes");
+            let (manifest, text) = super::super::component::project_manifest(&folder).expect("a valid manifest");
+            assert_eq!((manifest.path.as_str(), manifest.world.name()), ("acme/my-greeter", world));
+            let packed = super::super::pack::pack(&folder, &text).expect("packs");
+            let bundle = noetl_contract::source::extract(&packed.bytes).expect("reads").expect("a bundle");
+            assert_eq!(bundle.files().count(), 1, "nothing but the entry: {bundle:?}");
+            let types = if lang == "python" { "python/noetl/kv.py" } else { "js/noetl.d.ts" };
+            assert!(folder.join(VENDORED).join(types).is_file());
         }
     }
 

@@ -13,8 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use noetl_contract::CapabilitySet;
 use noetl_contract::manifest::{HostPattern, HttpPolicy};
+use noetl_contract::{CapabilitySet, PluginPath, Version};
 use noetl_registry::oci::OciReference;
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use super::changes::Changes;
 use super::component::Component;
 use super::oci::{self, OciOptions};
+use super::pack::{FileManifest, is_source_file};
 use crate::args::Context;
 use crate::client::Client;
 use crate::failure::{Exit, Failure, Outcome};
@@ -33,13 +34,17 @@ const CHUNK: usize = 64 << 10;
 
 #[derive(Debug, Args)]
 pub struct Push {
-    /// A project's folder, which is built first, a component file, or an artefact in a registry.
+    /// A project's folder, which is built first, a file of Python or JavaScript, a component file, or an artefact in a
+    /// registry.
     #[arg(value_name = "DIR|FILE|oci://...")]
     what: String,
     /// A registry to push to instead of the server: oci://REGISTRY/REPOSITORY[:TAG]. What is pushed can then be
     /// PATH@VERSION on the server too.
     #[arg(value_name = "oci://...")]
     to: Option<String>,
+    /// For a single file of source text: where it lives in the catalog, such as `acme/orders/enrich`.
+    #[arg(long)]
+    path: Option<PluginPath>,
     #[command(flatten)]
     options: PushOptions,
     #[command(flatten)]
@@ -98,7 +103,14 @@ impl Push {
 
     async fn load(&self, for_registry: bool, context: &Context) -> Outcome<Component> {
         let local = Path::new(&self.what);
-        let mut component = if OciReference::is_meant(&self.what) {
+        if self.path.is_some() && !is_source_file(local) {
+            return Err(
+                Failure::usage("--path is for a single file of source text").next("write `path` in plugin.toml")
+            );
+        }
+        let mut component = if is_source_file(local) {
+            load_file(local, self.path.as_ref(), context).await?
+        } else if OciReference::is_meant(&self.what) {
             oci::pull(&oci::reference(&self.what)?, &self.registry).await?.0
         } else if local.is_dir() {
             super::build::build(local, None, &context.output)?
@@ -139,6 +151,23 @@ async fn publish(component: &Component, to: OciReference, registry: &OciOptions,
         )
     });
     Ok(())
+}
+
+/// A file that says no version of its own gets the one after the newest there is.
+async fn load_file(file: &Path, path: Option<&PluginPath>, context: &Context) -> Outcome<Component> {
+    let read = FileManifest::read(file, path)?;
+    if read.versioned {
+        return super::pack::pack(file, &read.text);
+    }
+    let known = super::watch::known_versions(&context.client()?, &read.manifest.path).await?;
+    let version = following(&known).unwrap_or(read.manifest.version);
+    super::pack::pack(file, &super::watch::with_version(&read.text, &version)?)
+}
+
+/// `1.2.3` is followed by `1.2.4`; versions of `watch` are not counted.
+fn following(known: &[Version]) -> Option<Version> {
+    let newest = known.iter().filter(|version| version.pre.is_empty()).max()?;
+    Some(Version::new(newest.major, newest.minor, newest.patch + 1))
 }
 
 /// What the version that serves now may use.

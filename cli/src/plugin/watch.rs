@@ -24,11 +24,11 @@ use crate::failure::{self, Exit, Failure, Outcome};
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
 /// What a build itself writes, or nobody edits.
-const IGNORED: [&str; 3] = ["target", ".git", ".noetl"];
+const IGNORED: [&str; 5] = ["target", ".git", ".noetl", "__pycache__", "node_modules"];
 
 #[derive(Debug, Args)]
 pub struct Watch {
-    /// The project's folder.
+    /// The project's folder, or one file of Python or JavaScript.
     #[arg(default_value = ".")]
     folder: PathBuf,
     #[command(flatten)]
@@ -94,7 +94,7 @@ fn tell(answer: &Value, took: Option<u64>, context: &Context) {
     ));
 }
 
-async fn known_versions(client: &Client, path: &PluginPath) -> Outcome<Vec<Version>> {
+pub async fn known_versions(client: &Client, path: &PluginPath) -> Outcome<Vec<Version>> {
     match client.get(&super::at(path), &[]).await {
         Ok(shown) => Ok(super::show::versions(&shown)),
         Err(failure) if failure.exit == Exit::NotFound => Ok(Vec::new()),
@@ -117,7 +117,7 @@ fn next_version(base: &Version, known: &[Version]) -> Version {
 }
 
 /// The manifest's text with another version; comments and order stay.
-fn with_version(text: &str, version: &Version) -> Outcome<String> {
+pub fn with_version(text: &str, version: &Version) -> Outcome<String> {
     let mut document: toml_edit::DocumentMut =
         text.parse().map_err(|error| Failure::failed(format!("plugin.toml cannot be edited: {error}")))?;
     document["version"] = toml_edit::value(version.to_string());
@@ -129,6 +129,11 @@ type Files = BTreeMap<PathBuf, (SystemTime, u64)>;
 
 fn look(folder: &Path) -> Outcome<Files> {
     let mut files = Files::new();
+    if folder.is_file() {
+        let about = std::fs::metadata(folder).map_err(failure::io("watch", folder))?;
+        files.insert(folder.to_owned(), (about.modified().unwrap_or(SystemTime::UNIX_EPOCH), about.len()));
+        return Ok(files);
+    }
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder).map_err(failure::io("watch", &folder))? {

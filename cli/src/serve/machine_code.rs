@@ -15,15 +15,19 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use noetl_contract::manifest::World;
 use noetl_registry::Embedded;
 
 /// The files of a component: `<fingerprint of the engine>/<digest>.<extension>`. The record makes the code valid, so
 /// it is put in place last.
 const EXTENSIONS: [&str; 2] = ["cwasm", "sha256"];
 
+#[derive(Clone)]
 pub struct MachineCode {
     kept: PathBuf,
     digests: BTreeSet<String>,
+    /// Those that are compiled when they are first needed, and not when a kernel starts.
+    later: BTreeSet<String>,
 }
 
 impl MachineCode {
@@ -31,7 +35,10 @@ impl MachineCode {
     pub fn of_user(embedded: &[Embedded]) -> Option<Self> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-        Self::at(base.join("noetl/machine-code"), embedded.iter().map(|embedded| embedded.digest.hex()))
+        let is_later = |embedded: &&Embedded| embedded.manifest.world == World::Interpreter;
+        let digests = |embedded: &Embedded| embedded.digest.hex();
+        let code = Self::at(base.join("noetl/machine-code"), embedded.iter().map(digests))?;
+        Some(Self { later: embedded.iter().filter(is_later).map(digests).collect(), ..code })
     }
 
     fn at(kept: PathBuf, digests: impl IntoIterator<Item = String>) -> Option<Self> {
@@ -39,8 +46,11 @@ impl MachineCode {
         let about = fs::metadata(&kept).ok()?;
         let ours = fs::metadata("/proc/self").ok()?.uid();
         // Somebody else's folder could hold somebody else's code.
-        (about.uid() == ours && about.mode() & 0o022 == 0)
-            .then(|| Self { kept, digests: digests.into_iter().collect() })
+        (about.uid() == ours && about.mode() & 0o022 == 0).then(|| Self {
+            kept,
+            digests: digests.into_iter().collect(),
+            later: BTreeSet::new(),
+        })
     }
 
     /// Puts what is kept into the cache of a new data folder; tells whether that is all there is to compile.
@@ -51,7 +61,7 @@ impl MachineCode {
                 missing.remove(&digest);
             }
         }
-        missing.is_empty()
+        missing.is_subset(&self.later)
     }
 
     /// Keeps what a run compiled.

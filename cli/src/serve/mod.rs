@@ -16,7 +16,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use clap::Args;
+use noetl_contract::manifest::World;
 use noetl_dispatch::{Kernel, Options};
+use noetl_registry::Embedded;
 use noetl_registry::tokens::Admin;
 use noetl_store::folder::{DataFolder, FolderError};
 use tokio::net::TcpListener;
@@ -76,7 +78,7 @@ async fn serve(settings: &Settings, data: PathBuf, context: &Context) -> Outcome
             .next("choose another address with --listen; port 0 takes any free one")
     })?;
     let address = listener.local_addr().map_err(|error| Failure::failed(format!("find the address: {error}")))?;
-    let kernel = start_kernel(options::kernel(settings), folder).await?.kernel;
+    let Begun { kernel, code, .. } = start_kernel(options::kernel(settings), folder).await?;
     ensure_admin(&kernel, &data, context).await?;
     if !address.ip().is_loopback() {
         context.output.warn(format_args!(
@@ -86,6 +88,7 @@ async fn serve(settings: &Settings, data: PathBuf, context: &Context) -> Outcome
     let url = format!("http://{}", reachable(address));
     let announcement = Announcement::write(&data, &url)?;
     context.output.say(format_args!("listening on {url}"));
+    tokio::spawn(compile_ahead(kernel.clone(), code));
     let ended = noetl_http::serve(listener, kernel.clone(), options::http(settings), stop).await;
     drop(announcement);
     // After the requests: whoever was answered has what the engine promised in the log.
@@ -109,6 +112,8 @@ pub struct Begun {
     pub kernel: Arc<Kernel>,
     /// Ends when the machine code of its own components is there and kept; nothing when it was there already.
     pub compiling: Option<JoinHandle<()>>,
+    /// Keeps what is compiled later, and where that is.
+    code: Option<(MachineCode, PathBuf)>,
 }
 
 /// A kernel with the components of this binary.
@@ -121,8 +126,39 @@ pub async fn start_kernel(options: Options, folder: DataFolder) -> Outcome<Begun
     let warm = code.as_ref().is_some_and(|code| code.bring(&cache));
     let started = Kernel::start(options, folder, embedded).await;
     let kernel = started.map_err(|error| Failure::failed(format!("cannot start on {data}: {}", chain(&error))))?;
-    let compiling = code.filter(|_| !warm).map(|code| tokio::spawn(keep_code(Arc::downgrade(&kernel), code, cache)));
-    Ok(Begun { kernel, compiling })
+    let code = code.map(|code| (code, cache));
+    let compiling = code
+        .clone()
+        .filter(|_| !warm)
+        .map(|(code, cache)| tokio::spawn(keep_code(Arc::downgrade(&kernel), code, cache)));
+    Ok(Begun { kernel, compiling, code })
+}
+
+/// The interpreters of this binary, for a kernel that runs a single plugin of source text.
+pub struct Interpreters {
+    pub embedded: Vec<Embedded>,
+    code: Option<MachineCode>,
+    cache: PathBuf,
+}
+
+impl Interpreters {
+    /// With their machine code, as far as an earlier run kept it.
+    pub fn bring(folder: &DataFolder) -> Outcome<Self> {
+        let mut embedded = embedded::all()?;
+        let (code, cache) = (MachineCode::of_user(&embedded), folder.cache_dir());
+        embedded.retain(|embedded| embedded.manifest.world == World::Interpreter);
+        if let Some(code) = &code {
+            code.bring(&cache);
+        }
+        Ok(Self { embedded, code, cache })
+    }
+
+    /// Keeps what had to be compiled.
+    pub fn keep(&self) {
+        if let Some(code) = &self.code {
+            code.keep(&self.cache);
+        }
+    }
 }
 
 /// Keeps what was compiled, once all of it is.
@@ -136,6 +172,14 @@ async fn keep_code(kernel: Weak<Kernel>, code: MachineCode, cache: PathBuf) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     code.keep(&cache);
+}
+
+/// Compiles the interpreters where no run before did, so that the first push of source text is live at once.
+async fn compile_ahead(kernel: Arc<Kernel>, code: Option<(MachineCode, PathBuf)>) {
+    kernel.precompile_interpreters().await;
+    if let Some((code, cache)) = code {
+        code.keep(&cache);
+    }
 }
 
 /// The administrator's token, where commands on this machine look for it.

@@ -20,7 +20,7 @@ use clap::Args;
 
 use crate::failure::{self, Failure, Outcome};
 use protocol::{CLASS_HARNESS, CallError, Outcome as Said, Reply, Request};
-use session::Session;
+pub use session::Session;
 
 #[derive(Debug, Args)]
 pub struct Harness {

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use noetl_contract::manifest::World;
-use noetl_contract::{Capability, CapabilitySet, PluginPath, Ring, Tenant};
-use noetl_dispatch::{Call, CallInput, CallOutput, Kernel, Level, LogFilter, Payload, Push};
+use noetl_contract::{Capability, CapabilitySet, PluginPath, Ring, Tenant, source};
+use noetl_dispatch::case::Case;
+use noetl_dispatch::{Call, CallInput, CallOutput, Kernel, Level, LogFilter, Payload, Push, Script};
 use noetl_registry::{Actor, Selector};
 use noetl_store::folder::DataFolder;
 use noetl_store::index::{KvCommit, Namespace, ObjectInfo};
@@ -17,7 +18,7 @@ use super::confused;
 use super::protocol::{
     self, Answer, Base64, CallError, GuestFailure, LogLine, Outcome, PROTOCOL, Ready, Reply, Request,
 };
-use crate::serve::options;
+use crate::serve::{Interpreters, options};
 
 pub struct Session {
     kernel: Arc<Kernel>,
@@ -44,7 +45,10 @@ impl Session {
         let mut options = options::base();
         options.outbound = Some(http.clone());
         let folder = DataFolder::open(folder).map_err(broken)?;
-        let kernel = Kernel::start(options, folder, Vec::new()).await.map_err(broken)?;
+        let is_source = source::extract(&component).is_ok_and(|bundle| bundle.is_some());
+        let interpreters = is_source.then(|| Interpreters::bring(&folder)).transpose().map_err(broken)?;
+        let embedded = interpreters.as_ref().map(|found| found.embedded.clone()).unwrap_or_default();
+        let kernel = Kernel::start(options, folder, embedded).await.map_err(broken)?;
         let mut writer = kernel.payloads().writer().await.map_err(broken)?;
         writer.write(&component).await.map_err(broken)?;
         let push = Push {
@@ -61,6 +65,9 @@ impl Session {
             .push(&Actor::server(), push)
             .await
             .map_err(|error| CallError { class: error.code().to_owned(), message: error.to_string() })?;
+        if let Some(interpreters) = &interpreters {
+            interpreters.keep();
+        }
         let world = world_of(&kernel, &pushed.path).ok_or_else(|| broken("the pushed component is not there"))?;
         let ready = Ready {
             protocol: PROTOCOL,
@@ -91,6 +98,16 @@ impl Session {
             Request::ObjectGet(protocol::Key { key }) => self.object_get(&key).await,
         };
         Reply::from(done.map_or_else(Outcome::Error, Outcome::Ok))
+    }
+
+    /// Plays a recorded call; none when the case cannot be played.
+    pub async fn play(&self, case: &Case) -> Result<Option<Case>, noetl_dispatch::CallError> {
+        let played = self.kernel.play(&self.namespace.path, case).await;
+        if played.is_err() {
+            // Cases are judged one by one: faults of some must not put the plugin to rest for the others.
+            let _ = self.kernel.release(&self.namespace.path);
+        }
+        played
     }
 
     async fn call(&mut self, asked: protocol::Call) -> Reply {
@@ -154,6 +171,7 @@ impl Session {
             input,
             idempotency_key: asked.idempotency_key,
             attempt: asked.attempt.unwrap_or(1),
+            script: Script::Live,
         })
     }
 

@@ -1,0 +1,71 @@
+//! Recorded calls: `plugin call --record`, and `plugin test` that plays them.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::support::Desk;
+
+#[test]
+fn the_cases_of_a_new_project_hold_and_a_change_shows_what_is_different() {
+    let desk = Desk::new();
+    for (lang, file) in [("python", "main.py"), ("js", "main.js")] {
+        for world in ["tool", "transform"] {
+            let (folder, path) = (format!("{lang}-{world}"), format!("main/{lang}-{world}"));
+            desk.noetl(&["plugin", "new", &folder, "--path", &path, "--world", world, "--lang", lang]).ok();
+            desk.noetl(&["plugin", "test", &folder]).ok().says("cases hold");
+        }
+        let (folder, entry) = (format!("{lang}-tool"), format!("{lang}-tool/{file}"));
+        desk.write(&entry, &desk.read(&entry).replace("counted", "noted"));
+        let differs = desk.noetl(&["plugin", "test", &folder]).ends(1);
+        differs.says("counted").says("noted").says("first_call.case");
+        desk.noetl(&["plugin", "test", &folder, "--bless"]).ok();
+        desk.noetl(&["plugin", "test", &folder]).ok();
+    }
+}
+
+#[test]
+fn a_call_that_was_recorded_plays_the_same_without_a_server_and_without_its_secrets() {
+    let desk = Desk::new();
+    desk.write(
+        "orders.py",
+        "# /// noetl\n# capabilities = [\"log\", \"payload\", \"kv\", \"clock\", \"random\"]\n# ///\nimport noetl\n\n\n\
+         def call(input):\n    seen = noetl.kv.get_json('seen', 0) + 1\n    noetl.kv.put_json('seen', seen)\n    \
+         noetl.log.info('order', password=input['password'])\n    \
+         return {'seen': seen, 'at': noetl.clock.now(), 'id': noetl.random.number()}\n",
+    );
+    desk.noetl(&["plugin", "push", "orders.py"]).ok();
+    let input = r#"{"password": "hunter2"}"#;
+    desk.call("main/orders", input);
+    let call = ["plugin", "call", "main/orders", "--json-args", input, "--record", "cases/second.case"];
+    let answer = desk.noetl(&call).ok().json();
+    assert_eq!(answer["seen"], json!(2));
+
+    let case: Value = serde_json::from_str(&desk.read("cases/second.case")).expect("JSON");
+    assert!(!desk.read("cases/second.case").contains("hunter2"), "secrets are masked: {case}");
+    let calls: Vec<_> = case["calls"].as_array().expect("calls").iter().map(|call| call["call"].clone()).collect();
+    assert_eq!(calls, ["kv.get", "kv.put", "log.write", "clock.now", "random.number"].map(|call| json!(call)));
+    // Played in another kernel that has neither this clock nor this store, it answers the same.
+    desk.noetl(&["plugin", "test", "orders.py"]).ok().says("1 of 1 cases hold");
+    // What it stored is stored once more by the record, and not by the plays.
+    assert_eq!(desk.call("main/orders", input)["seen"], json!(3));
+
+    let changed = desk.read("orders.py").replace("noetl.kv.put_json('seen', seen)", "noetl.kv.delete('seen')");
+    desk.write("orders.py", &changed);
+    desk.noetl(&["plugin", "test", "orders.py"]).ends(1).says("kv.delete").says("`kv.put`");
+}
+
+#[test]
+fn a_failure_is_recorded_too() {
+    let desk = Desk::new();
+    desk.write(
+        "bad.js",
+        "import { Failure } from 'noetl';\nexport function call() {\n  throw new Failure('not_found', 'gone');\n}\n",
+    );
+    desk.noetl(&["plugin", "push", "bad.js"]).ok();
+    let call = ["plugin", "call", "main/bad", "--json-args", "{}", "--record", "cases/gone.case"];
+    desk.noetl(&call).ends(7).says("gone");
+    desk.noetl(&["plugin", "test", "bad.js"]).ok().says("1 of 1 cases hold");
+    fs::write(desk.path("cases/broken.case"), "{}").expect("file");
+    desk.noetl(&["plugin", "test", "bad.js"]).ends(2).says("broken.case is not a case");
+}

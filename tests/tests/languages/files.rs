@@ -1,0 +1,95 @@
+//! From a file to a live plugin with one command, and how failures look.
+
+use serde_json::json;
+
+use super::support::Desk;
+
+const PYTHON: &str =
+    "import noetl\n\n\ndef call(input):\n    print('called with', input)\n    return {'n': input['n'] + 1}\n";
+const JS: &str =
+    "export function call(input) {\n  console.log('called with', input.n);\n  return { n: input.n + 1 };\n}\n";
+
+#[test]
+fn a_file_is_live_with_one_command_and_what_it_prints_is_in_its_log() {
+    let desk = Desk::new();
+    for (file, text) in [("count_up.py", PYTHON), ("count-on.js", JS)] {
+        let path = format!("main/{}", file.split('.').next().expect("a name"));
+        desk.write(file, text);
+        let pushed = desk.noetl(&["--json", "plugin", "push", file]).ok().json();
+        assert_eq!((&pushed["path"], &pushed["version"]), (&json!(path), &json!("0.1.0")));
+        assert_eq!(desk.call(&path, r#"{"n": 1}"#), json!({ "n": 2 }));
+        desk.noetl(&["plugin", "logs", &path]).ok().says("called with");
+
+        // Saved again, it is the next version.
+        desk.write(file, &text.replace("+ 1", "+ 10"));
+        let pushed = desk.noetl(&["--json", "plugin", "push", file]).ok().json();
+        assert_eq!(pushed["version"], json!("0.1.1"));
+        assert_eq!(desk.call(&path, r#"{"n": 1}"#), json!({ "n": 11 }));
+        desk.noetl(&["plugin", "rollback", &path]).ok();
+        assert_eq!(desk.call(&path, r#"{"n": 1}"#), json!({ "n": 2 }));
+    }
+}
+
+#[test]
+fn a_failure_names_the_authors_file_and_line() {
+    let desk = Desk::new();
+    desk.write("bad.py", "def inner():\n    raise ValueError('boom')\n\n\ndef call(input):\n    return inner()\n");
+    desk.write(
+        "bad.js",
+        "function inner() {\n  throw new TypeError('boom');\n}\n\nexport function call() {\n  return inner();\n}\n",
+    );
+    desk.write("typo.py", "def call(input):\n    return (\n");
+    for (file, path, wanted) in [
+        ("bad.py", "main/bad", &["File \"bad.py\", line 6, in call", "File \"bad.py\", line 2, in inner", "boom"][..]),
+        ("bad.js", "main/bad-js", &["at inner (bad.js:2:", "at call (bad.js:6:", "boom"]),
+        ("typo.py", "main/typo", &["File \"typo.py\", line 2", "SyntaxError"]),
+    ] {
+        desk.noetl(&["plugin", "push", file, "--path", path]).ok();
+        let failed = desk.noetl(&["plugin", "call", path, "--json-args", "{}"]).ends(7);
+        wanted.iter().fold(failed, |failed, text| failed.says(text));
+    }
+}
+
+#[test]
+fn a_folder_brings_its_modules_and_libraries() {
+    let desk = Desk::new();
+    let manifest = |path: &str, language: &str, entry: &str| {
+        format!(
+            "path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\n[source]\nlanguage = \"{language}\"\n\
+             entry = \"{entry}\"\n"
+        )
+    };
+    desk.write("py/plugin.toml", &manifest("main/py", "python", "app/main.py"));
+    desk.write(
+        "py/app/main.py",
+        "from app.words import WORDS\nimport shout\n\n\ndef run(data):\n    return shout.loud(WORDS)\n",
+    );
+    desk.write("py/app/words.py", "WORDS = 'hello'\n");
+    desk.write("py/vendor/shout/__init__.py", "def loud(text):\n    return text.upper().encode()\n");
+    desk.write("js/plugin.toml", &manifest("main/js", "js", "main.ts"));
+    desk.write("js/main.ts", "import { words } from './words';\nimport loud from 'shout';\nexport const run = (data: Uint8Array): string => loud(words);\n");
+    desk.write("js/words.js", "export const words = 'hello';\n");
+    desk.write("js/vendor/shout/package.json", "{\"main\": \"lib/shout.js\"}");
+    desk.write("js/vendor/shout/lib/shout.js", "module.exports = (text) => text.toUpperCase();\n");
+    for (folder, path) in [("py", "main/py"), ("js", "main/js")] {
+        desk.noetl(&["plugin", "push", folder]).ok();
+        assert_eq!(desk.noetl(&["plugin", "call", path]).ok().stdout, "HELLO");
+    }
+}
+
+#[test]
+fn a_saved_change_is_live_while_it_is_watched() {
+    let desk = Desk::new();
+    for (lang, file) in [("python", "main.py"), ("js", "main.js")] {
+        let (folder, path) = (format!("{lang}-greeter"), format!("main/{lang}-greeter"));
+        desk.noetl(&["plugin", "new", &folder, "--path", &path, "--world", "transform", "--lang", lang]).ok();
+        let mut watching = desk.watch(&folder);
+        assert_eq!(watching.next()["version"], json!("0.1.0-dev.1"));
+        let entry = format!("{folder}/{file}");
+        desk.write(&entry, &desk.read(&entry).replace("Hello", "Good morning"));
+        assert_eq!(watching.next()["version"], json!("0.1.0-dev.2"));
+        let input = r#"{"name": "Ada"}"#;
+        let answer = desk.noetl(&["plugin", "call", &path, "--channel", "dev", "--input", input]).ok().json();
+        assert_eq!(answer, json!({ "greeting": "Good morning, Ada!" }));
+    }
+}
