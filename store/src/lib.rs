@@ -11,3 +11,4 @@ pub mod index;
 pub mod log;
 pub mod payloads;
 pub mod projections;
+pub mod wallet;

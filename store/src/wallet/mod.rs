@@ -1,0 +1,88 @@
+//! Credentials, opened for one use at a time.
+//!
+//! Whoever needs a secret names an alias and says what for; what comes back is never handed to a guest. A [`Wallet`]
+//! writes the use down before it opens anything, and fails closed: a record that cannot be opened is an error and never
+//! an empty value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_contract::Tenant;
+use noetl_contract::manifest::HostPattern;
+
+/// An opened credential. Its fields are secrets unless [`Credential::is_public`] says otherwise.
+#[derive(Clone)]
+pub struct Credential {
+    pub alias: String,
+    /// `bearer`, `basic`, `api_key`, `postgres`, `nats`, `s3`, `hmac`, `oauth2`.
+    pub kind: String,
+    /// `token`, `user`, `password`, `host`, ...
+    pub fields: BTreeMap<String, String>,
+    /// Where it may go; nowhere when empty.
+    pub hosts: Vec<HostPattern>,
+    /// Changes with every change of the value, so that whoever keeps connections knows to make new ones.
+    pub revision: u64,
+}
+
+impl Credential {
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(String::as_str)
+    }
+
+    /// Whether it may be sent to the host (a name or address without brackets) and port.
+    pub fn may_go_to(&self, host: &str, port: u16) -> bool {
+        self.hosts.iter().any(|pattern| pattern.matches(host, port))
+    }
+
+    /// Fields that say where and as whom, and can be shown.
+    pub fn is_public(field: &str) -> bool {
+        const PUBLIC: [&str; 14] = [
+            "host", "port", "user", "database", "sslmode", "url", "endpoint", "region", "bucket", "header", "scope",
+            "client_id", "token_url", "algorithm",
+        ];
+        PUBLIC.contains(&field)
+    }
+}
+
+/// Without the values: an opened credential ends up in logs sooner or later.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields: Vec<&String> = self.fields.keys().collect();
+        f.debug_struct("Credential").field("alias", &self.alias).field("kind", &self.kind).field("fields", &fields).finish()
+    }
+}
+
+/// Who opens a credential, and what for. Written down whether it is opened or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Use {
+    pub tenant: Tenant,
+    pub alias: String,
+    /// The plugin that asked: `tools/http@0.1.0`.
+    pub by: String,
+    /// The call it asked in.
+    pub call: String,
+    /// Where it is to go: `api.example.com:443`.
+    pub target: String,
+}
+
+/// Why a credential was not opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WalletError {
+    #[error("no credential is called `{alias}`; `noetl credential add {alias}` makes one")]
+    Unknown { alias: String },
+    #[error("the credential `{alias}` may not go to `{target}`; its hosts are set with `noetl credential add --host`")]
+    NotForThere { alias: String, target: String },
+    #[error("the credential `{alias}` cannot be opened: {reason}")]
+    Closed { alias: String, reason: String },
+    #[error("the wallet did not answer: {0}")]
+    Unavailable(String),
+}
+
+/// Opens credentials of a tenant.
+#[async_trait]
+pub trait Wallet: Send + Sync {
+    /// Does not look at [`Credential::hosts`]: whoever makes the connection checks the host it really connects to.
+    async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError>;
+}
