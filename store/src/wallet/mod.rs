@@ -39,8 +39,20 @@ impl Credential {
     /// Fields that say where and as whom, and can be shown.
     pub fn is_public(field: &str) -> bool {
         const PUBLIC: [&str; 14] = [
-            "host", "port", "user", "database", "sslmode", "url", "endpoint", "region", "bucket", "header", "scope",
-            "client_id", "token_url", "algorithm",
+            "host",
+            "port",
+            "user",
+            "database",
+            "sslmode",
+            "url",
+            "endpoint",
+            "region",
+            "bucket",
+            "header",
+            "scope",
+            "client_id",
+            "token_url",
+            "algorithm",
         ];
         PUBLIC.contains(&field)
     }
@@ -50,7 +62,11 @@ impl Credential {
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields: Vec<&String> = self.fields.keys().collect();
-        f.debug_struct("Credential").field("alias", &self.alias).field("kind", &self.kind).field("fields", &fields).finish()
+        f.debug_struct("Credential")
+            .field("alias", &self.alias)
+            .field("kind", &self.kind)
+            .field("fields", &fields)
+            .finish()
     }
 }
 

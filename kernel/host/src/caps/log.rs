@@ -8,6 +8,7 @@ use serde_json::json;
 use super::truncate;
 use crate::bindings::noetl::log::log as wit;
 use crate::state::{CallState, Identity};
+use crate::tape::named;
 
 const LONGEST_LINE: usize = 8 << 10;
 const MOST_FIELDS: usize = 32;
@@ -51,7 +52,7 @@ impl wit::Host for CallState {
             wit::Level::Warn => Level::Warn,
             wit::Level::Error => Level::Error,
         };
-        let with = || json!({ "level": level, "message": message, "fields": fields });
+        let with = || json!({ "level": level, "message": message, "fields": named(&fields) });
         Ok(self.taped("log.write", with, |state| state.drivers.log.write(&state.identity, level, &message, &fields))?)
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Taped;
 use super::objects::content;
+use super::{Taped, named};
 use crate::bindings::noetl::http_client::http_client as wit;
 use crate::state::CallState;
 
@@ -22,7 +22,7 @@ impl CallState {
             None => Value::Null,
         };
         let with = json!({
-            "method": request.method, "url": request.url, "headers": fields(&request.headers), "body": body,
+            "method": request.method, "url": request.url, "headers": named(&request.headers), "body": body,
         });
         if let Some(answer) = self.played(CALL, &|| with.clone())? {
             if let Some(body) = request.body {
@@ -35,7 +35,7 @@ impl CallState {
             Ok(response) => {
                 let payload = self.table.get(&response.body)?.clone();
                 let body = content(self.drivers.payloads.clone(), &payload).await;
-                json!({ "ok": { "status": response.status, "headers": fields(&response.headers), "body": body } })
+                json!({ "ok": { "status": response.status, "headers": named(&response.headers), "body": body } })
             }
             Err(error) => json!({ "error": error.write() }),
         };
@@ -56,11 +56,6 @@ impl CallState {
         let body = self.hand_out(body)?;
         Ok(Ok(wit::Response { status, headers, body }))
     }
-}
-
-/// Headers as objects of one field each: a name may be there twice, and masking goes by names.
-fn fields(headers: &[(String, String)]) -> Value {
-    headers.iter().map(|(name, value)| json!({ name: value })).collect()
 }
 
 fn headers(value: &Value) -> Option<Vec<(String, String)>> {

@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::error::{Fault, FaultClass};
 use crate::state::CallState;
 
-pub(crate) use values::Taped;
+pub(crate) use values::{Taped, named};
 pub use values::{bytes_of, bytes_value};
 
 /// One call into the host.

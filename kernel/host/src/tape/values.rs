@@ -20,6 +20,11 @@ pub fn bytes_value(bytes: &[u8]) -> Value {
     }
 }
 
+/// Headers and fields as objects of one field each: a name may be there twice, and masking goes by names.
+pub(crate) fn named(pairs: &[(String, String)]) -> Value {
+    pairs.iter().map(|(name, value)| json!({ name: value })).collect()
+}
+
 /// The bytes again.
 pub fn bytes_of(value: &Value) -> Option<Vec<u8>> {
     match value {
