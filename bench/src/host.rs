@@ -22,10 +22,12 @@ use noetl_store::payloads::Payloads;
 use prometheus_client::registry::Registry;
 use tokio::runtime::Runtime;
 
+use crate::extism::Extism;
 use crate::rows::{Better, Row, Rows, median};
 use crate::{bare, languages, server};
 
 const ROUNDS: usize = 15;
+const PEER_ROUNDS: usize = 5;
 const CALLS: usize = 2_000;
 /// Calls waiting for one shard at a time: a shard is fed in batches, never one by one.
 const IN_FLIGHT: usize = 64;
@@ -39,24 +41,22 @@ pub fn run() -> Result<Rows> {
     {
         let _inside = runtime.enter();
         let host = Arc::new(start(folder.path())?);
-        fresh(&runtime, &host, &component, &mut rows)?;
-        resident(&runtime, &host, &component, &mut rows)?;
+        let fresh = fresh(&runtime, &host, &component, &mut rows)?;
+        let resident = resident(&runtime, &host, &component, &mut rows)?;
+        beside_extism(&runtime, &host, [&fresh, &resident], &mut rows)?;
     }
     server::measure(&runtime, &mut rows)?;
     languages::measure(&runtime, &mut rows)?;
     Ok(rows)
 }
 
-fn fresh(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Rows) -> Result<()> {
+fn fresh(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Rows) -> Result<Arc<Module>> {
     let module = prepare(runtime, host, component, InstancePolicy::Fresh)?;
     let mut bare = bare::Fresh::new(component)?;
-    let threads = host.threads().context("the host is running")?.clone();
     let mut here = Vec::new();
     let mut across = Vec::new();
     for _ in 0..=ROUNDS {
-        let (host_there, module_there) = (host.clone(), module.clone());
-        let there = async move { one_by_one(&host_there, &module_there).await };
-        let ours = runtime.block_on(threads.spawn(there))??;
+        let ours = on_its_threads(runtime, host, &module)?;
         let baseline = micros(bare.calls(CALLS, INPUT)?);
         here.push((micros(ours), baseline));
         across.push((micros(runtime.block_on(many_at_once(host, &module))?), baseline));
@@ -65,10 +65,41 @@ fn fresh(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Rows)
     (row.floor, row.goal) = (Some(40.0), Some(10.0));
     rows.add("fresh component call through the host", row);
     rows.add("the same, called from another thread", Row::of_pairs(&across[1..], "µs", Better::Lower));
+    Ok(module)
+}
+
+fn on_its_threads(runtime: &Runtime, host: &Arc<Host>, module: &Arc<Module>) -> Result<Duration> {
+    let threads = host.threads().context("the host is running")?;
+    let (host, module) = (host.clone(), module.clone());
+    runtime.block_on(threads.spawn(async move { one_by_one(&host, &module).await }))?
+}
+
+/// Both ways to call, turn by turn with the same in another plugin system.
+fn beside_extism(
+    runtime: &Runtime,
+    host: &Arc<Host>,
+    [fresh, resident]: [&Arc<Module>; 2],
+    rows: &mut Rows,
+) -> Result<()> {
+    let Some(extism) = Extism::installed() else {
+        eprintln!("host: Extism is not installed (`NOETL_PEERS` names the folder it would be in)");
+        return Ok(());
+    };
+    let (mut made, mut kept) = (Vec::new(), Vec::new());
+    for _ in 0..PEER_ROUNDS {
+        let ours = micros(on_its_threads(runtime, host, fresh)?);
+        let ours_kept = micros(runtime.block_on(many_at_once(host, resident))?);
+        let theirs = extism.turn().context("Extism")?;
+        made.push((ours, theirs.made_and_called));
+        kept.push((ours_kept, theirs.called));
+    }
+    let beside = |pairs: &[(f64, f64)]| Row::of_pairs(pairs, "µs", Better::Lower);
+    rows.add("fresh call (beside an Extism plugin, made and called)", beside(&made));
+    rows.add("resident call (beside an Extism plugin that is kept)", beside(&kept));
     Ok(())
 }
 
-fn resident(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Rows) -> Result<()> {
+fn resident(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Rows) -> Result<Arc<Module>> {
     // Other bytes, so that the module is another one: the version is part of them.
     let module = prepare(runtime, host, &renamed(component)?, InstancePolicy::Resident)?;
     let mut bare = bare::Resident::new(component)?;
@@ -83,7 +114,7 @@ fn resident(runtime: &Runtime, host: &Arc<Host>, component: &[u8], rows: &mut Ro
     row.value = overhead;
     (row.floor, row.goal) = (Some(2.0), Some(0.3));
     rows.add("resident call, overhead over bare wasmtime", row);
-    Ok(())
+    Ok(module)
 }
 
 fn micros(duration: Duration) -> f64 {

@@ -5,6 +5,7 @@
 
 mod bare;
 mod engine;
+mod extism;
 mod host;
 mod languages;
 mod log;

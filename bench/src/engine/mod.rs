@@ -11,7 +11,7 @@ mod http;
 mod length;
 mod load;
 mod parked;
-mod peers;
+pub(crate) mod peers;
 mod playbooks;
 mod process;
 mod stand;

@@ -39,7 +39,7 @@ pub fn installed() -> Vec<Peer> {
     known.collect()
 }
 
-fn place(variable: &str) -> Option<PathBuf> {
+pub(crate) fn place(variable: &str) -> Option<PathBuf> {
     let folder = std::path::absolute(std::env::var_os(variable)?).ok()?;
     folder.is_dir().then_some(folder)
 }
@@ -81,7 +81,7 @@ fn arguments(place: &Path, numbers: [&str; 3]) -> Vec<String> {
     std::iter::once(place.display().to_string()).chain(numbers).collect()
 }
 
-fn script(scripts: &Path, name: &str) -> Option<PathBuf> {
+pub(crate) fn script(scripts: &Path, name: &str) -> Option<PathBuf> {
     Some(scripts.join(name).join("run.sh")).filter(|script| script.is_file())
 }
 

@@ -42,6 +42,9 @@ pub const LEFT_OUT: [&str; 9] = [
 /// The version of a file that names none, where none of it was pushed yet.
 pub const FIRST_VERSION: &str = "0.1.0";
 
+/// What provenance says in the place of a toolchain.
+const NOT_BUILT: &str = "source text, not built";
+
 /// Whether it is one file of source text.
 pub fn is_source_file(what: &Path) -> bool {
     what.is_file() && language_of(what).is_some()
@@ -129,8 +132,10 @@ pub fn pack(what: &Path, manifest_text: &str) -> Outcome<Component> {
     }
     let shown = what.display().to_string();
     let bytes = source::pack(manifest_text, &bundle).map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
-    let component = Component::parse(shown, bytes)?;
+    let mut component = Component::parse(shown, bytes)?;
     component.check()?;
+    let folder = if what.is_file() { what.parent().unwrap_or(what) } else { what };
+    component.attestations = vec![super::attestations::of_build(&component, folder, NOT_BUILT.to_owned())];
     Ok(component)
 }
 
