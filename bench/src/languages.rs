@@ -26,6 +26,8 @@ struct Language {
     entry: &'static str,
     plugin: &'static str,
     program: &'static str,
+    /// Says where the program really is: what is found first may be a script that looks for it.
+    locate: &'static [&'static str],
     script: &'static [&'static str],
 }
 
@@ -36,6 +38,7 @@ const LANGUAGES: [Language; 2] = [
         entry: "main.py",
         plugin: "def call(input):\n    return {'name': input['name'], 'numbers': sorted(input['numbers'])}\n",
         program: "python3",
+        locate: &["-c", "import sys; print(sys.executable)"],
         script: &[
             "-c",
             "import json, sys\ninput = json.load(sys.stdin)\n\
@@ -48,6 +51,7 @@ const LANGUAGES: [Language; 2] = [
         entry: "main.js",
         plugin: "export function call(input) {\n  return { name: input.name, numbers: input.numbers.sort() };\n}\n",
         program: "node",
+        locate: &["-p", "process.execPath"],
         script: &[
             "-e",
             "const input = JSON.parse(require('fs').readFileSync(0));\n\
@@ -139,10 +143,12 @@ impl Language {
 
     /// What the work costs in a process of its own, in µs; none where the language is not on this machine.
     fn spawned(&self) -> Result<Option<f64>> {
+        let Ok(found) = Command::new(self.program).args(self.locate).output() else { return Ok(None) };
+        let program = String::from_utf8(found.stdout)?;
         let mut took = Vec::new();
         for _ in 0..=SPAWNS {
             let started = Instant::now();
-            let mut command = Command::new(self.program);
+            let mut command = Command::new(program.trim());
             let child = command.args(self.script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
             let Ok(mut child) = child else { return Ok(None) };
             child.stdin.take().context("stdin is piped")?.write_all(INPUT.as_bytes())?;
