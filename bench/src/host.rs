@@ -199,6 +199,7 @@ fn start(folder: &std::path::Path) -> Result<Host> {
         index: Index::open(folder.join("index.db"), log)?,
         payloads,
         http: Arc::new(Quiet),
+        wallet: Arc::new(noetl_store::wallet::Empty),
         max_payload: 1 << 30,
     };
     let options = HostOptions {

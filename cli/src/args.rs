@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::{Client, Target};
 use crate::failure::{EXIT_HELP, Failure, Outcome};
 use crate::output::{Color, Output};
-use crate::{config, executions, key, log, playbook, plugin, run, serve, token};
+use crate::{config, credential, executions, key, log, playbook, plugin, run, serve, token};
 
 #[derive(Debug, Parser)]
 #[command(name = "noetl", version, about = "Run playbooks and a noetl server, and work with its plugins.", after_help = EXIT_HELP)]
@@ -80,6 +80,9 @@ pub enum Command {
     /// Make, list and revoke tokens.
     #[command(subcommand)]
     Token(token::Command),
+    /// Keep, list, replace and delete credentials, and see who used them.
+    #[command(subcommand)]
+    Credential(credential::Command),
     /// Make and show the keys that sign plugins.
     #[command(subcommand)]
     Key(key::Command),

@@ -6,6 +6,7 @@
 mod args;
 mod client;
 mod config;
+mod credential;
 mod executions;
 mod failure;
 mod given;
@@ -67,6 +68,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Serve(serve) => serve.run(context),
         Command::Plugin(command) => plugin::run(command, context),
         Command::Token(command) => on_runtime(token::run(command, context)),
+        Command::Credential(command) => on_runtime(credential::run(command, context)),
         Command::Key(command) => key::run(command, context),
         Command::Config(command) => config::run(command, context),
         Command::Log(command) => log::run(&command, context),

@@ -25,6 +25,9 @@ pub enum Command {
         /// Most trusted ring it may push to [default: user for a tenant's, system for one for all tenants].
         #[arg(long, value_name = "RING", value_parser = ["pure", "user", "tenant", "system"])]
         privilege: Option<String>,
+        /// Something no privilege includes; `credential:reveal` is to be shown the values of credentials.
+        #[arg(long, value_name = "RIGHT", value_parser = ["credential:reveal"])]
+        right: Vec<String>,
         /// Lifetime such as `12h`, `30d` or `8w`; without this it does not expire.
         #[arg(long, value_name = "AGE")]
         expires: Option<String>,
@@ -42,11 +45,11 @@ pub async fn run(command: Command, context: &Context) -> Outcome {
     let client = context.client()?;
     let output = context.output;
     match command {
-        Command::Create { name, tenant, privilege, expires } => {
+        Command::Create { name, tenant, privilege, right, expires } => {
             let lifetime = expires.as_deref().map(lifetime_ms).transpose()?;
             let expires_at_ms = lifetime.map(|lifetime| now_ms() + lifetime);
-            let body =
-                json!({ "name": name, "tenant": tenant, "privilege": privilege, "expires_at_ms": expires_at_ms });
+            let body = json!({ "name": name, "tenant": tenant, "privilege": privilege, "rights": right,
+                               "expires_at_ms": expires_at_ms });
             let answer = client.post("/api/tokens", &body).await?;
             if !output.json {
                 output.say(format_args!("token {} made; its secret is shown only now:", cell(&answer["id"])));
@@ -58,7 +61,7 @@ pub async fn run(command: Command, context: &Context) -> Outcome {
             let rows = answer["tokens"].as_array().cloned().unwrap_or_default();
             output.result(&answer, |_| {
                 table(
-                    ["id", "name", "tenant", "privilege", "created", "expires"],
+                    ["id", "name", "tenant", "privilege", "rights", "created", "expires"],
                     rows.iter().map(|row| {
                         let tenant = row["tenant"].as_str().map_or_else(|| "all".to_owned(), str::to_owned);
                         let expires = if row["expires_at_ms"].is_null() {
@@ -71,6 +74,7 @@ pub async fn run(command: Command, context: &Context) -> Outcome {
                             cell(&row["name"]),
                             tenant,
                             cell(&row["privilege"]),
+                            cell(&row["rights"]),
                             time_cell(&row["created_at_ms"]),
                             expires,
                         ]

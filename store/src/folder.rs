@@ -7,6 +7,8 @@
 //! | `payloads/` | bytes by digest |
 //! | `index.sqlite` | kv and objects, folded from the log; can be deleted |
 //! | `projections.sqlite` | executions and their parts, for queries; can be deleted |
+//! | `wallet.sqlite` | credentials, sealed, and the audit of their uses; keep a copy, nothing else has them |
+//! | `wallet.key` | what opens them, unless the operator gives the key in another way |
 //! | `cache/` | compiled components; can be deleted |
 //!
 //! The lock is one of the operating system, so it ends with the process however that ends; a left-over file
@@ -65,6 +67,14 @@ impl DataFolder {
 
     pub fn index_file(&self) -> PathBuf {
         self.path.join("index.sqlite")
+    }
+
+    pub fn wallet_file(&self) -> PathBuf {
+        self.path.join("wallet.sqlite")
+    }
+
+    pub fn wallet_key_file(&self) -> PathBuf {
+        self.path.join("wallet.key")
     }
 
     pub fn projections_file(&self) -> PathBuf {

@@ -1,9 +1,9 @@
 //! Ports and adapters for everything that outlives a process: the log (the truth), payloads (bytes by
-//! digest), the indexes folded from the log (kv, objects), and the projections people query.
+//! digest), the indexes folded from the log (kv, objects), the projections people query, and the wallet.
 //!
 //! Invariants:
 //! 1. What was acknowledged is on disk: every write to the log or the payloads that answers `Ok` has been synced.
-//! 2. Everything but the log and the payload bytes can be deleted and is rebuilt from them.
+//! 2. Everything but the log, the payload bytes and the wallet can be deleted and is rebuilt from them.
 //! 3. Only adapters in this crate know a file format or SQL.
 
 pub mod folder;

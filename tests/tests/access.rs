@@ -23,6 +23,9 @@ async fn every_route_wants_a_token_and_every_change_the_right_tenant() {
     let server = Server::start();
     let admin = server.admin();
     admin.push(versioned("acme/thing", "1.0.0"), "").await.is(201);
+    let secret =
+        json!({"name": "shared", "type": "bearer", "data": {"token": "of acme"}, "hosts": ["api.example.com"]});
+    admin.post("/api/credentials?tenant=acme", secret).await.is(201);
     let admin_id = admin.get("/api/whoami").await.is(200).json()["id"].as_str().expect("an id").to_owned();
     let foreign = server.with_token(&admin.token_for("other", "tenant").await);
     let stranger = server.with_token("noetl_thisisnotatoken");
@@ -34,6 +37,7 @@ async fn every_route_wants_a_token_and_every_change_the_right_tenant() {
             let method: Method = method.to_uppercase().parse().expect("a method");
             let id = if template.starts_with("/api/tokens") { admin_id.as_str() } else { "1" };
             let path = template.replace("{path}", "acme/thing").replace("{id}", id).replace("{code}", "trap");
+            let path = path.replace("{name}", "shared");
             if open {
                 assert_eq!(method, Method::GET, "{template} changes something and is open");
                 let answer = server.nobody().get(&path).await;
@@ -67,6 +71,15 @@ async fn every_route_wants_a_token_and_every_change_the_right_tenant() {
                 answer.problem(404, "playbook_not_found");
                 let answer = foreign.send(foreign.request(method.clone(), &format!("{path}?tenant=acme"))).await;
                 answer.problem(403, "forbidden_tenant");
+            } else if template.starts_with("/api/credentials/{name}") {
+                // So does a name; who used another's credential is an empty list, since nobody of this tenant did.
+                let answer = foreign.send(foreign.request(method.clone(), &path)).await;
+                match template.ends_with("/audit") {
+                    true => assert_eq!(answer.is(200).json()["uses"], json!([])),
+                    false => drop(answer.problem(404, "credential_not_found")),
+                }
+                let answer = foreign.send(foreign.request(method.clone(), &format!("{path}?tenant=acme"))).await;
+                answer.problem(403, "forbidden_tenant");
             } else if method != Method::GET {
                 foreign_change(&foreign, &method, template, &path).await;
             }
@@ -74,6 +87,7 @@ async fn every_route_wants_a_token_and_every_change_the_right_tenant() {
     }
     let shown = admin.get("/api/plugins/acme/thing").await.is(200).json();
     assert_eq!(shown["channels"]["stable"], "1.0.0", "nothing was changed");
+    admin.get("/api/credentials/shared?tenant=acme").await.is(200);
 }
 
 /// Changes that are not about a plugin path of the request: each needs its own case, so a new one fails here.
@@ -87,6 +101,11 @@ async fn foreign_change(foreign: &Api, method: &Method, template: &str, path: &s
             let body = json!({"name": "x", "tenant": "acme"});
             foreign.post(path, body).await.problem(403, "forbidden_tenant");
         }
+        ("POST", "/api/credentials") => {
+            let body = json!({"name": "shared", "type": "bearer", "data": {"token": "mine"}});
+            foreign.post(&format!("{path}?tenant=acme"), body).await.problem(403, "forbidden_tenant");
+        }
+        ("POST", "/api/wallet/rotate") => drop(foreign.post(path, json!({})).await.problem(403, "forbidden_tenant")),
         // A foreign token is not found rather than forbidden, so that ids cannot be tested.
         ("DELETE", "/api/tokens/{id}") => drop(foreign.delete(path).await.problem(404, "token_not_found")),
         ("POST", "/api/catalog/register" | "/api/execute" | "/api/execute/batch") => {

@@ -79,6 +79,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("swap", "versions changed under load"),
     end_to_end!("crash", "the server killed during pushes"),
     end_to_end!("access", "tokens, tenants, and what one may do to another"),
+    end_to_end!("wallet", "credentials: kept, used, rotated, and never seen"),
     end_to_end!("supply", "registries, signatures and bundles"),
     end_to_end!("faults", "guests that go wrong, and what is done about them"),
     end_to_end!("bulk", "large data in bounded memory"),

@@ -40,6 +40,8 @@ pub enum Kind {
     Pools,
     /// Namespaces and who must have signed what lies there: `namespace=key|key`.
     Signers,
+    /// A line for the shell; empty means that there is none.
+    Command,
     /// Text that is never shown; empty means that there is none.
     Secret,
 }
@@ -67,7 +69,8 @@ pub enum Value {
 }
 
 /// Variables whose name does not follow from the key, because other programs of a platform read them too.
-const VARIABLES: &[(&str, &str)] = &[("server.internal_token", "NOETL_INTERNAL_API_TOKEN")];
+const VARIABLES: &[(&str, &str)] =
+    &[("server.internal_token", "NOETL_INTERNAL_API_TOKEN"), ("wallet.encryption_key", "NOETL_ENCRYPTION_KEY")];
 
 /// Classes of failed calls that can count against a new version; a test holds them against the host's.
 pub const FAULT_CLASSES: &[&str] = &["trap", "timeout", "memory", "output", "quota", "skew"];
@@ -168,6 +171,14 @@ pub const TABLE: &[Row] = rows! {
         "What a failed step that nothing handles does where its playbook does not say: fail the execution (`strict`), or have its arcs followed as if it had succeeded (`lenient`).";
     "engine.environment": Kind::Variables, "", "0.1.0",
         "Environment variables of the server that playbooks may see as `env.NAME`. Values become part of the log of executions: do not name secrets.";
+    "wallet.encryption_key": Kind::Secret, "", "0.1.0",
+        "Key that seals credentials: 32 random bytes in base64 (`openssl rand -base64 32`). Several are separated by commas: the first seals, all of them open; after `noetl credential rotate --kek` only the first is needed. Empty means the file `wallet.key` of the data folder, which is made at the first start.";
+    "wallet.key_command": Kind::Command, "", "0.1.0",
+        "Command that prints the key in place of `wallet.encryption_key`, or several with line ends between them. It is run by `sh -c` at the start and at each rotation, and has 30 s. It goes before `wallet.encryption_key`.";
+    "wallet.audit_days": number(1, 36_500, "days"), "90", "0.1.0",
+        "How long it is remembered who used a credential.";
+    "wallet.audit_lines": number(1, 100_000_000, "lines"), "100000", "0.1.0",
+        "Uses of credentials that are remembered of each tenant; the oldest go first.";
 };
 
 /// The row of `key`.
@@ -201,7 +212,7 @@ impl Kind {
     /// Reads the form the environment and the command line use.
     pub fn parse_text(self, text: &str) -> Result<Value, String> {
         match self {
-            Kind::Address | Kind::Folder | Kind::Choice(_) => self.check(Value::Text(text.to_owned())),
+            Kind::Address | Kind::Folder | Kind::Command | Kind::Choice(_) => self.check(Value::Text(text.to_owned())),
             Kind::Flag => match text {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),
@@ -223,7 +234,7 @@ impl Kind {
     pub fn parse_toml(self, value: &DeValue<'_>) -> Result<Value, String> {
         let wanted = |what: &str| format!("must be {what}, not {}", article(value.type_str()));
         match self {
-            Kind::Address | Kind::Folder | Kind::Choice(_) => {
+            Kind::Address | Kind::Folder | Kind::Command | Kind::Choice(_) => {
                 let text = value.as_str().ok_or_else(|| wanted("a string"))?;
                 self.check(Value::Text(text.to_owned()))
             }
@@ -278,6 +289,7 @@ impl Kind {
         match self {
             Kind::Address => "address and port".to_owned(),
             Kind::Folder => "folder".to_owned(),
+            Kind::Command => "a command line, or empty".to_owned(),
             Kind::Flag => "`true` or `false`".to_owned(),
             Kind::Number { min, max, unit } => format!("a whole number from {min} to {max} ({unit})"),
             Kind::Choice(words) => format!("one of {}", quoted(words)),

@@ -9,6 +9,8 @@ use noetl_dispatch::engine::EngineOptions;
 use noetl_dispatch::{FaultClass, Options, RollbackOptions};
 use noetl_http::HttpOptions;
 use noetl_registry::signatures::SignerPolicy;
+use noetl_store::wallet::Retention;
+use noetl_store::wallet::keys::KeySource;
 
 use crate::config::load::Settings;
 use crate::config::table::{pools, signers};
@@ -58,6 +60,20 @@ pub fn kernel(settings: &Settings) -> Options {
         log_lines: settings.number("logs.keep_lines") as usize,
         outbound: None,
         engine: engine(settings),
+        wallet_key: wallet_key(settings),
+        wallet_audit: Retention {
+            days: settings.number("wallet.audit_days"),
+            lines: settings.number("wallet.audit_lines"),
+        },
+    }
+}
+
+/// A key that the operator gives; none means the file of the data folder.
+fn wallet_key(settings: &Settings) -> Option<KeySource> {
+    match (settings.text("wallet.key_command"), settings.secret("wallet.encryption_key")) {
+        ("", None) => None,
+        ("", Some(key)) => Some(KeySource::Given(key.to_owned().into())),
+        (command, _) => Some(KeySource::Command(command.to_owned())),
     }
 }
 
@@ -119,6 +135,14 @@ mod tests {
 
     fn settings(file: &str) -> Settings {
         Settings::load(&Sources { file: Some(("f", file)), ..Sources::default() }).expect("valid")
+    }
+
+    #[test]
+    fn the_key_of_the_wallet_comes_from_where_it_is_named() {
+        let source = |file: &str| kernel(&settings(file)).wallet_key.map(|source| source.name());
+        let given = "[wallet]\nencryption_key = \"AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=\"\n";
+        assert_eq!((source(""), source(given)), (None, Some("environment")));
+        assert_eq!(source(&format!("{given}key_command = \"get-key\"\n")), Some("command"));
     }
 
     #[test]

@@ -65,3 +65,12 @@ pub fn parse(text: &str, strict: bool) -> Result<Parsed, Vec<Problem>> {
         false => Ok(Parsed { playbook, warnings: problems.finish(Some(&root)) }),
     }
 }
+
+/// Any document of YAML, or JSON which is a part of it, as plain values, under the rules that playbooks are read by.
+pub fn plain(text: &str) -> Result<serde_json::Value, Vec<Problem>> {
+    let mut problems = Problems::new(true);
+    match yaml::read(text, &mut problems) {
+        Some(root) if !problems.failed() => Ok(root.json()),
+        root => Err(problems.finish(root.as_ref())),
+    }
+}

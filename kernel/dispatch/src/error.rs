@@ -22,6 +22,8 @@ pub enum StartError {
     Catalog(#[from] noetl_registry::OpenError),
     #[error("cannot open the tokens")]
     Tokens(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("cannot open the wallet")]
+    Wallet(#[from] noetl_store::wallet::VaultError),
     #[error(transparent)]
     Host(#[from] noetl_host::StartError),
     #[error("cannot open {what} of the engine")]

@@ -9,7 +9,8 @@
 //! 2. A call runs to its end on the version it was given; the next call takes the new one.
 //! 3. A call's staged writes are committed in one record after it succeeded, or not at all ([`calls`]).
 //! 4. A version that keeps faulting is taken back or set aside, visibly ([`health`](self)).
-//! 5. No module becomes ready of bytes that lack a signature the operator wants (`signed`).
+//! 5. A credential is opened for one use, and audited before ([`wallet`]).
+//! 6. No module becomes ready of bytes that lack a signature the operator wants (`signed`).
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +30,8 @@ use noetl_store::index::Index;
 use noetl_store::log::Log;
 use noetl_store::log::file::{FileLog, FileLogOptions};
 use noetl_store::payloads::Payloads;
+use noetl_store::wallet::keys::KeySource;
+use noetl_store::wallet::{Learns, Retention, Vault};
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::info::Info;
@@ -44,6 +47,7 @@ pub mod push;
 mod signed;
 mod sources;
 pub mod switch;
+pub mod wallet;
 
 pub use calls::{Call, CallInput, CallOutput, Reply};
 pub use error::{CallError, PushError, StartError, SwitchError, catalog_status};
@@ -58,6 +62,7 @@ pub use push::{Push, Pushed};
 use engine::{Engine, EngineOptions};
 use health::Health;
 use logbook::BookSink;
+use wallet::Keeper;
 
 /// Everything an operator can set about the kernel.
 #[derive(Clone)]
@@ -81,6 +86,10 @@ pub struct Options {
     /// Replaces the real way out; for a harness that answers requests itself.
     pub outbound: Option<Arc<dyn Outbound>>,
     pub engine: EngineOptions,
+    /// Where the key of the wallet is; none: a file of the data folder, made at the first start.
+    pub wallet_key: Option<KeySource>,
+    /// How long uses of credentials are remembered.
+    pub wallet_audit: Retention,
 }
 
 impl Options {
@@ -117,6 +126,8 @@ impl Options {
             log_lines: 10_000,
             outbound: None,
             engine: EngineOptions::default(),
+            wallet_key: None,
+            wallet_audit: Retention::default(),
         }
     }
 }
@@ -139,6 +150,7 @@ pub struct Kernel {
     health: Health,
     held: switch::Held,
     logbook: Arc<LogBook>,
+    wallet: Arc<Keeper>,
     rollback: RollbackOptions,
     signers: SignerPolicy,
     registry: Mutex<Registry>,
@@ -167,12 +179,17 @@ impl Kernel {
             Some(outbound) => outbound,
             None => Arc::new(Direct::new(Addresses { private: options.http_private_addresses })?),
         };
+        let known: Arc<dyn Learns> = Arc::new(());
+        let key = options.wallet_key.clone().unwrap_or_else(|| KeySource::File(folder.wallet_key_file()));
+        let vault = Vault::open(&folder.wallet_file(), key, options.wallet_audit).await?;
+        let wallet = Arc::new(Keeper::new(vault, http.clone(), known));
         let drivers = Drivers {
             log: Arc::new(BookSink(logbook.clone())),
             metrics: CustomMetrics::default(),
             index: index.clone(),
             payloads: payloads.clone(),
             http,
+            wallet: wallet.clone(),
             max_payload: options.max_payload,
         };
         let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;
@@ -187,6 +204,7 @@ impl Kernel {
             health: Health::default(),
             held: switch::Held::default(),
             logbook,
+            wallet,
             rollback: options.rollback,
             signers: options.signers,
             registry: Mutex::new(registry),
@@ -230,6 +248,10 @@ impl Kernel {
 
     pub fn logbook(&self) -> &Arc<LogBook> {
         &self.logbook
+    }
+
+    pub fn wallet(&self) -> &Arc<Keeper> {
+        &self.wallet
     }
 
     pub fn folder(&self) -> &DataFolder {

@@ -37,6 +37,8 @@ pub struct Cx {
     pub args: Args,
     pub query: String,
     pub headers: HeaderMap,
+    /// Under which the server's log knows the request.
+    pub request_id: String,
     pub body: Incoming,
     /// What the body takes of the server's memory, given back with the request.
     pub room: Option<Reservation>,
@@ -48,7 +50,7 @@ pub struct Args {
     pub plugin: Option<PluginPath>,
     pub playbook: Option<PlaybookPath>,
     pub execution: Option<ExecutionId>,
-    /// The id of a token or the code of an error.
+    /// The id of a token, the name of a credential or the code of an error.
     pub name: String,
 }
 

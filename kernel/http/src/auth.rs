@@ -9,6 +9,9 @@
 //! - A tenant acts for itself alone: another name in `tenant` is 403.
 //! - Playbooks and executions are a tenant's own. Another tenant's are 404, like those that do not exist: their
 //!   ids and paths do not tell whose they are. Starting and changing them needs the privilege `user`.
+//! - Credentials are a tenant's own, like playbooks. Everybody of the tenant may see which there are; to change them
+//!   needs the privilege `user`, and to be answered with their values the right `credential:reveal`, which no privilege
+//!   includes. The key of the wallet is an administrator's of the privilege `system`.
 //! - The internal routes are for services: with the operator's service token, or with an administrator's of the
 //!   privilege `system`.
 //!
@@ -17,7 +20,7 @@
 use axum::http::{HeaderMap, header};
 use noetl_contract::{Digest, PluginPath, Ring, Tenant};
 use noetl_registry::Actor;
-use noetl_registry::tokens::{TokenInfo, Tokens};
+use noetl_registry::tokens::{Right, TokenInfo, Tokens};
 
 use crate::app::now_ms;
 use crate::problem::Problem;
@@ -139,6 +142,23 @@ impl Caller {
         Err(Problem::forbidden("forbidden_privilege", detail).with("needed", needed.name()))
     }
 
+    /// A right is nobody's by privilege, not even the administrator's.
+    pub fn needs_right(&self, needed: Right) -> Result<(), Problem> {
+        if self.token.rights.contains(&needed) {
+            return Ok(());
+        }
+        let detail = format!(
+            "this needs a token with the right `{needed}`, which no privilege includes: an administrator makes one with \
+             `noetl token create --right {needed}`"
+        );
+        Err(Problem::forbidden("forbidden_privilege", detail).with("needed", needed.name()))
+    }
+
+    /// Whoever has a right may pass it on, and so may an administrator of the highest privilege.
+    pub fn may_give(&self, right: Right) -> Result<(), Problem> {
+        if self.is_admin() && self.token.privilege == Ring::System { Ok(()) } else { self.needs_right(right) }
+    }
+
     /// The tenant to act for: the one asked for if the caller may, else the caller's own. An administrator
     /// who names none gets `none`.
     pub fn acts_for(&self, asked: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
@@ -213,6 +233,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn caller(tenant: Option<&str>, privilege: Ring) -> Caller {
@@ -222,6 +244,7 @@ mod tests {
             name: "test".into(),
             tenant,
             privilege,
+            rights: BTreeSet::new(),
             created_at_ms: 0,
             created_by: "server".into(),
             expires_at_ms: None,
@@ -303,6 +326,20 @@ mod tests {
         assert_eq!(tenant.acts_for(Some(acme())).expect("own"), Some(acme()));
         assert_eq!(tenant.acts_for(Some(other())).expect_err("foreign").code(), "forbidden_tenant");
         assert_eq!(caller(None, Ring::System).acts_for(Some(other())).expect("admin"), Some(other()));
+    }
+
+    #[test]
+    fn a_right_comes_with_no_privilege_and_is_given_by_who_has_it() {
+        let right = Right::CredentialReveal;
+        let (admin, mut tenant) = (caller(None, Ring::System), caller(Some("acme"), Ring::Tenant));
+        assert_eq!((code(admin.needs_right(right)), code(admin.may_give(right))), ("forbidden_privilege", "allowed"));
+        assert_eq!(
+            (code(tenant.needs_right(right)), code(tenant.may_give(right))),
+            ("forbidden_privilege", "forbidden_privilege")
+        );
+        assert_eq!(code(caller(None, Ring::Tenant).may_give(right)), "forbidden_privilege");
+        tenant.token.rights.insert(right);
+        assert_eq!((code(tenant.needs_right(right)), code(tenant.may_give(right))), ("allowed", "allowed"));
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub async fn handle(app: Arc<App>, request: Request<Body>) -> Response {
     let route = if let Found::Row(route, _) = &found { route.template } else { UNMATCHED };
     let span = tracing::info_span!("request", %method, route, request_id = %id, tenant = field::Empty);
 
-    let answer = AssertUnwindSafe(answer(app.clone(), request, found, &span)).catch_unwind().instrument(span.clone());
+    let answer =
+        AssertUnwindSafe(answer(app.clone(), request, found, &id, &span)).catch_unwind().instrument(span.clone());
     let outcome = answer.await.unwrap_or_else(|panic| Err(Problem::internal(panic_message(&*panic))));
     let problem = outcome.as_ref().err().map(Problem::code);
     let mut response = outcome.unwrap_or_else(|problem| problem.respond(&id));
@@ -48,7 +49,13 @@ pub async fn handle(app: Arc<App>, request: Request<Body>) -> Response {
     response
 }
 
-async fn answer(app: Arc<App>, request: Request<Body>, found: Found, span: &Span) -> Result<Response, Problem> {
+async fn answer(
+    app: Arc<App>,
+    request: Request<Body>,
+    found: Found,
+    id: &str,
+    span: &Span,
+) -> Result<Response, Problem> {
     let (route, args) = match found {
         Found::Row(route, args) => (route, args),
         Found::OtherMethods(allowed) => return Err(method_not_allowed(request.method(), &allowed)),
@@ -69,7 +76,8 @@ async fn answer(app: Arc<App>, request: Request<Body>, found: Found, span: &Span
         }
     }
     let query = parts.uri.query().unwrap_or_default().to_owned();
-    (route.handler)(Cx { app, caller, args, query, headers: parts.headers, body, room: None }).await
+    let request_id = id.to_owned();
+    (route.handler)(Cx { app, caller, args, query, headers: parts.headers, request_id, body, room: None }).await
 }
 
 /// Who asks; none where nobody has to say, and for a service, which is nobody in particular.

@@ -28,6 +28,8 @@ static PAGES: &[Page] = pages! {
     "component_too_large"
     "conflict"
     "contract_skew"
+    "credential_closed"
+    "credential_not_found"
     "digest_mismatch"
     "engine_overloaded"
     "execution_not_found"
@@ -41,6 +43,7 @@ static PAGES: &[Page] = pages! {
     "internal_api_off"
     "invalid_attestation"
     "invalid_body"
+    "invalid_credential"
     "invalid_manifest"
     "invalid_parameter"
     "invalid_path"
@@ -80,6 +83,7 @@ static PAGES: &[Page] = pages! {
     "version_in_use"
     "version_not_found"
     "version_taken"
+    "wallet_key"
 };
 
 /// The first line of the page.

@@ -19,6 +19,7 @@ mod app;
 mod auth;
 mod body;
 mod catalog;
+mod credentials;
 mod engine;
 mod envelope;
 mod execute;

@@ -18,6 +18,7 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use crate::app::Cx;
 use crate::auth::Access;
 use crate::catalog::{change as playbooks, read as catalog, register};
+use crate::credentials::{change as credential, key as wallet, read as credentials};
 use crate::executions::{events, read as executions, steer};
 use crate::plugins::{attest, call, change, fetch, list, logs, overrides, push};
 use crate::problem::{self, Problem};
@@ -51,7 +52,8 @@ struct ProblemDocument {
         catalog::list, register::register, register::validate, catalog::show, playbooks::remove, catalog::versions,
         playbooks::restore, execute::execute, execute::batch, executions::list, executions::show, steer::delete,
         executions::status, executions::commands, events::events, executions::why, steer::cancel, steer::resume,
-        steer::retry, replay::state, reports::report, reports::batch, internal::claim, internal::mark_published,
+        credentials::list, credential::put, credentials::show, credential::delete, credentials::audit, wallet::status,
+        wallet::rotate, steer::retry, replay::state, reports::report, reports::batch, internal::claim, internal::mark_published,
         internal::mark_failed, internal::pending_count, internal::project,
     ),
     components(schemas(ProblemDocument)),

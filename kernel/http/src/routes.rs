@@ -18,6 +18,7 @@ use noetl_registry::playbooks::PlaybookPath;
 use crate::app::{Args, Cx};
 use crate::auth::Access;
 use crate::catalog::{change as playbooks, read as catalog, register};
+use crate::credentials::{change as credential, key as wallet, read as credentials};
 use crate::executions::{events, read as executions, steer};
 use crate::plugins::{attest, call, change, fetch, list, logs, overrides, push};
 use crate::problem::Problem;
@@ -90,6 +91,13 @@ pub static ROUTES: &[Route] = routes! {
     GET    "/api/replay/state"              Token     replay::state;
     POST   "/api/events"                    Write     reports::report;
     POST   "/api/events/batch"              Write     reports::batch;
+    GET    "/api/credentials"               Token     credentials::list;
+    POST   "/api/credentials"               Write     credential::put;
+    GET    "/api/credentials/{name}"        Token     credentials::show;
+    DELETE "/api/credentials/{name}"        Write     credential::delete;
+    GET    "/api/credentials/{name}/audit"  Token     credentials::audit;
+    GET    "/api/wallet/status"             Token     wallet::status;
+    POST   "/api/wallet/rotate"             Write     wallet::rotate;
     POST   "/api/internal/outbox/claim"          Service internal::claim;
     POST   "/api/internal/outbox/mark-published" Service internal::mark_published;
     POST   "/api/internal/outbox/mark-failed"    Service internal::mark_failed;
@@ -165,6 +173,11 @@ fn template_of(path: &str) -> Option<(String, RawArgs)> {
         let args = RawArgs { execution: Some(id.to_owned()), ..RawArgs::default() };
         return Some((format!("/api/executions/{{id}}{part}"), args));
     }
+    if let Some(rest) = path.strip_prefix("/api/credentials/") {
+        let (name, part) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let args = RawArgs { name: name.to_owned(), ..RawArgs::default() };
+        return Some((format!("/api/credentials/{{name}}{part}"), args));
+    }
     let named = [("/api/tokens/", "/api/tokens/{id}"), ("/errors/", "/errors/{code}")];
     named.into_iter().find_map(|(prefix, template)| {
         let name = path.strip_prefix(prefix)?.to_owned();
@@ -228,6 +241,13 @@ mod tests {
         assert_eq!((template, args.execution), ("/api/executions/{id}/cancel", Some(ExecutionId(17))));
         assert_eq!(row(Method::GET, "/api/executions/17").expect("a route").0, "/api/executions/{id}");
         assert!(matches!(find(&Method::GET, "/api/executions/17/cancel/x"), Found::Nothing));
+    }
+
+    #[test]
+    fn a_credential_is_found_by_its_name() {
+        let (template, args) = row(Method::GET, "/api/credentials/pg_k8s/audit").expect("a route");
+        assert_eq!((template, args.name.as_str()), ("/api/credentials/{name}/audit", "pg_k8s"));
+        assert_eq!(row(Method::DELETE, "/api/credentials/pg").expect("a route").0, "/api/credentials/{name}");
     }
 
     #[test]

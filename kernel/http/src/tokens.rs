@@ -3,11 +3,13 @@
 //! A tenant's token manages the tokens of its own tenant, up to its own privilege; an administrator's manages
 //! all. A token of another tenant is "not found" for a tenant, whether it exists or not.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use noetl_contract::{Ring, Tenant};
-use noetl_registry::tokens::{NewToken, TokenInfo};
+use noetl_registry::tokens::{NewToken, Right, TokenInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,6 +25,8 @@ pub struct TokenView {
     tenant: Option<String>,
     /// `pure`, `user`, `tenant` or `system`: the highest ring a component pushed with it can get.
     privilege: &'static str,
+    /// What it may do beyond its privilege, such as `credential:reveal`.
+    rights: Vec<&'static str>,
     admin: bool,
     created_at_ms: u64,
     created_by: String,
@@ -46,6 +50,11 @@ pub struct CreateToken {
     /// `pure`, `user`, `tenant` or `system`. Default: `user` for a tenant's, `system` for an administrator's.
     #[schema(value_type = Option<String>)]
     privilege: Option<Ring>,
+    /// `credential:reveal`: what no privilege includes. Given by administrators of the privilege `system`, and by
+    /// tokens that have it.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    rights: BTreeSet<Right>,
     /// Milliseconds since 1970; never when left out.
     expires_at_ms: Option<u64>,
 }
@@ -74,6 +83,7 @@ impl From<&TokenInfo> for TokenView {
             name: info.name.clone(),
             tenant: info.tenant.as_ref().map(Tenant::to_string),
             privilege: info.privilege.name(),
+            rights: info.rights.iter().map(|right| right.name()).collect(),
             admin: info.tenant.is_none(),
             created_at_ms: info.created_at_ms,
             created_by: info.created_by.clone(),
@@ -108,6 +118,7 @@ pub async fn create(mut cx: Cx) -> Result<Response, Problem> {
     let privilege = wanted.privilege.unwrap_or(usual.min(caller.token.privilege));
     // A token that can only look cannot make others, and none makes one that outlives itself.
     caller.needs_privilege(Ring::User.max(privilege))?;
+    wanted.rights.iter().try_for_each(|right| caller.may_give(*right))?;
     let expires_at_ms = match (wanted.expires_at_ms, caller.token.expires_at_ms) {
         (Some(wanted), Some(own)) => Some(wanted.min(own)),
         (wanted, own) => wanted.or(own),
@@ -116,7 +127,7 @@ pub async fn create(mut cx: Cx) -> Result<Response, Problem> {
         let detail = "field `expires_at_ms`: this time has passed; use milliseconds since 1970";
         return Err(Problem::invalid_field("invalid_body", "expires_at_ms", detail));
     }
-    let token = NewToken { name: wanted.name, tenant, privilege, expires_at_ms };
+    let token = NewToken { name: wanted.name, tenant, privilege, rights: wanted.rights, expires_at_ms };
 
     let (kernel, actor) = (cx.kernel().clone(), caller.actor());
     let (info, secret) = to_the_end(async move { kernel.tokens().create(&actor, token).await }).await?;

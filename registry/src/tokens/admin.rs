@@ -5,6 +5,7 @@
 //! Deleting the file is how a lost token is replaced: the next start makes another and revokes the ones it
 //! made before. A token that was revoked on purpose stays revoked while its file is there.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
@@ -60,7 +61,13 @@ impl Tokens {
     /// Records the secret's token and ends those an earlier start made.
     async fn take_on(&self, secret: &str) -> Result<TokenInfo, AdminError> {
         let server = Actor::server();
-        let new = NewToken { name: "admin".to_owned(), tenant: None, privilege: Ring::System, expires_at_ms: None };
+        let new = NewToken {
+            name: "admin".to_owned(),
+            tenant: None,
+            privilege: Ring::System,
+            rights: BTreeSet::new(),
+            expires_at_ms: None,
+        };
         let info = self.record(&server, new, secret, true).await?;
         let earlier: Vec<String> = self.ledger.with(|state| {
             let made_before = state.tokens.values().filter(|token| token.bootstrap && !token.revoked);

@@ -7,7 +7,7 @@
 //! After a crash a token is there completely or not at all. A secret that cannot be verified, for whatever
 //! reason, is just not valid; the answer never says why.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use noetl_contract::{Digest, Ring, Tenant};
@@ -18,8 +18,10 @@ use crate::ledger::{self, Fold, FoldError, Ledger, LedgerError, Recorded};
 use crate::names::Actor;
 
 mod admin;
+mod rights;
 
 pub use admin::{Admin, AdminError};
+pub use rights::Right;
 
 /// Stream of the log that tokens are folded from.
 pub const STREAM: &str = "tokens";
@@ -36,6 +38,9 @@ pub struct TokenInfo {
     pub tenant: Option<Tenant>,
     /// The most trusted ring its holder can push to.
     pub privilege: Ring,
+    /// What it may do beyond that.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub rights: BTreeSet<Right>,
     pub created_at_ms: u64,
     pub created_by: String,
     pub expires_at_ms: Option<u64>,
@@ -62,6 +67,7 @@ pub struct NewToken {
     pub name: String,
     pub tenant: Option<Tenant>,
     pub privilege: Ring,
+    pub rights: BTreeSet<Right>,
     pub expires_at_ms: Option<u64>,
 }
 
@@ -109,6 +115,8 @@ enum What {
         name: String,
         tenant: Option<Tenant>,
         privilege: Ring,
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        rights: BTreeSet<Right>,
         expires_at_ms: Option<u64>,
         secret_sha256: Digest,
         /// Made by the server itself at its first start.
@@ -149,12 +157,13 @@ impl Fold for State {
 
     fn apply(&mut self, recorded: &Recorded<TokenEvent>) -> Result<(), FoldError> {
         match &recorded.event.what {
-            What::TokenCreated { id, name, tenant, privilege, expires_at_ms, secret_sha256, bootstrap } => {
+            What::TokenCreated { id, name, tenant, privilege, rights, expires_at_ms, secret_sha256, bootstrap } => {
                 let info = TokenInfo {
                     id: id.clone(),
                     name: name.clone(),
                     tenant: tenant.clone(),
                     privilege: *privilege,
+                    rights: rights.clone(),
                     created_at_ms: recorded.time_ms,
                     created_by: recorded.event.by.clone(),
                     expires_at_ms: *expires_at_ms,
@@ -247,6 +256,7 @@ impl Tokens {
             name: new.name,
             tenant: new.tenant,
             privilege: new.privilege,
+            rights: new.rights,
             expires_at_ms: new.expires_at_ms,
             secret_sha256: Digest::of(secret.as_bytes()),
             bootstrap,

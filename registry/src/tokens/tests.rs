@@ -19,7 +19,7 @@ fn tenant(name: &str) -> Tenant {
 }
 
 fn new(name: &str, of: Option<&str>, privilege: Ring) -> NewToken {
-    NewToken { name: name.to_owned(), tenant: of.map(tenant), privilege, expires_at_ms: None }
+    NewToken { name: name.to_owned(), tenant: of.map(tenant), privilege, rights: BTreeSet::new(), expires_at_ms: None }
 }
 
 #[tokio::test]
@@ -42,6 +42,21 @@ async fn a_token_is_valid_from_its_making_to_its_end() {
     drop(tokens);
     assert_eq!(open(&folder).verify(&secret, 0), None);
     assert!(matches!(open(&folder).revoke(&admin(), "tok_none").await, Err(TokenError::NotFound(_))));
+}
+
+#[tokio::test]
+async fn a_right_is_there_after_a_restart_and_a_token_from_before_there_were_any_has_none() {
+    let folder = TempDir::new().expect("a folder");
+    let tokens = open(&folder);
+    let reveals = NewToken { rights: BTreeSet::from([Right::CredentialReveal]), ..new("vault", None, Ring::User) };
+    let (_, secret) = tokens.create(&admin(), reveals).await.expect("makes");
+    drop(tokens);
+    let rights = open(&folder).verify(&secret, 0).expect("valid").rights;
+    assert_eq!(rights.into_iter().map(Right::name).collect::<Vec<_>>(), ["credential:reveal"]);
+    let old = r#"{"type":"token_created","id":"tok_1","name":"ci","tenant":null,"privilege":"user","expires_at_ms":null,
+                  "secret_sha256":"sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881","by":"root"}"#;
+    let old: TokenEvent = serde_json::from_str(old).expect("is still read");
+    assert!(matches!(old.what, What::TokenCreated { rights, .. } if rights.is_empty()));
 }
 
 #[tokio::test]
@@ -152,6 +167,7 @@ fn every_kind_of_event_is_known() {
         name: "ci".to_owned(),
         tenant: None,
         privilege: Ring::User,
+        rights: BTreeSet::new(),
         expires_at_ms: None,
         secret_sha256: Digest::of(b"x"),
         bootstrap: false,

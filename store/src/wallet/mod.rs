@@ -3,6 +3,10 @@
 //! Whoever needs a secret names an alias and says what for; what comes back is never handed to a guest. A [`Wallet`]
 //! writes the use down before it opens anything, and fails closed: a record that cannot be opened is an error and never
 //! an empty value.
+//!
+//! [`Vault`] keeps the records of all tenants in one file; a kind ([`kinds`]) says which fields a credential has; `seal` and
+//! [`keys`] are how a record is closed and with what. Nothing but [`Vault::open`] opens a record, and it writes a line of the
+//! audit before it hands anything out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +15,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_contract::Tenant;
 use noetl_contract::manifest::HostPattern;
+use zeroize::Zeroize as _;
+
+pub mod keys;
+pub mod kinds;
+mod seal;
+mod vault;
+
+pub use seal::SealError;
+pub use vault::{Audited, Change, Event, KeyUse, NewRecord, Record, Retention, Rotated, Status, Vault, VaultError};
 
 /// An opened credential. Its fields are secrets unless [`Credential::is_public`] says otherwise.
 #[derive(Clone)]
@@ -38,7 +51,7 @@ impl Credential {
 
     /// Fields that say where and as whom, and can be shown.
     pub fn is_public(field: &str) -> bool {
-        const PUBLIC: [&str; 14] = [
+        const PUBLIC: [&str; 16] = [
             "host",
             "port",
             "user",
@@ -53,8 +66,17 @@ impl Credential {
             "client_id",
             "token_url",
             "algorithm",
+            "audience",
+            "auth_style",
         ];
         PUBLIC.contains(&field)
+    }
+}
+
+/// The memory of a secret is overwritten when nobody uses it any more.
+impl Drop for Credential {
+    fn drop(&mut self) {
+        self.fields.values_mut().for_each(|value| value.zeroize());
     }
 }
 
@@ -101,4 +123,24 @@ pub enum WalletError {
 pub trait Wallet: Send + Sync {
     /// Does not look at [`Credential::hosts`]: whoever makes the connection checks the host it really connects to.
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError>;
+}
+
+/// Told of every secret that is opened, before anybody can use it, so that it is known wherever text leaves the server.
+pub trait Learns: Send + Sync {
+    fn learn(&self, value: &str);
+}
+
+/// Where nothing is masked by value, such as a bench of the host alone.
+impl Learns for () {
+    fn learn(&self, _value: &str) {}
+}
+
+/// A wallet without credentials, for a host that is given none.
+pub struct Empty;
+
+#[async_trait]
+impl Wallet for Empty {
+    async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        Err(WalletError::Unknown { alias: using.alias.clone() })
+    }
 }

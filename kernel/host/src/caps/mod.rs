@@ -9,6 +9,7 @@ use std::sync::Arc;
 use noetl_contract::Capability;
 use noetl_store::index::Index;
 use noetl_store::payloads::Payloads;
+use noetl_store::wallet::Wallet;
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::bindings::noetl as wit;
@@ -30,6 +31,8 @@ pub struct Drivers {
     pub index: Arc<Index>,
     pub payloads: Payloads,
     pub http: Arc<dyn http_client::Outbound>,
+    /// Opens credentials for a connection that a driver makes.
+    pub wallet: Arc<dyn Wallet>,
     /// Largest payload a guest may write or receive.
     pub max_payload: u64,
 }

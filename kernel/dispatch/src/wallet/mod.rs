@@ -1,0 +1,131 @@
+//! The wallet of a running kernel: the store's vault, tokens that have to be fetched, and who is told of what is opened.
+//!
+//! Invariants:
+//! 1. Drivers get a credential from here and from nowhere else. It was audited by the vault, and every secret in it was
+//!    told to [`Learns`], before they have it.
+//! 2. A driver is given what a connection needs and no more: of `oauth2` that is a token, never the client's secret.
+//! 3. Requests for tokens leave by the host's own way out, in the name of the tenant, under the policy of all requests.
+//!
+//! What the vault does blocks on the disk, so it happens on threads for that.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_contract::Tenant;
+use noetl_host::caps::http_client::Outbound;
+use noetl_store::wallet::{
+    Audited, Change, Credential, Event, Learns, NewRecord, Record, Rotated, Status, Use, Vault, VaultError, Wallet,
+    WalletError,
+};
+
+mod oauth2;
+
+use oauth2::Tokens;
+
+/// See the module.
+pub struct Keeper {
+    vault: Arc<Vault>,
+    known: Arc<dyn Learns>,
+    tokens: Tokens,
+}
+
+impl Keeper {
+    pub fn new(vault: Arc<Vault>, http: Arc<dyn Outbound>, known: Arc<dyn Learns>) -> Self {
+        Self { vault, known, tokens: Tokens::new(http) }
+    }
+
+    pub async fn put(&self, new: NewRecord, change: Change) -> Result<Record, VaultError> {
+        self.with(move |vault| vault.put(new, &change)).await
+    }
+
+    /// Of one tenant, or of all.
+    pub async fn list(&self, tenant: Option<Tenant>) -> Result<Vec<Record>, VaultError> {
+        self.with(move |vault| vault.list(tenant.as_ref())).await
+    }
+
+    pub async fn get(&self, tenant: Tenant, alias: String) -> Result<Record, VaultError> {
+        self.with(move |vault| vault.get(&tenant, &alias)).await
+    }
+
+    pub async fn delete(&self, tenant: Tenant, alias: String, change: Change) -> Result<Record, VaultError> {
+        self.tokens.forget(&tenant, &alias);
+        self.with(move |vault| vault.delete(&tenant, &alias, &change)).await
+    }
+
+    /// The record with its values, for a person who may see them.
+    pub async fn reveal(&self, using: Use) -> Result<(Record, Credential), VaultError> {
+        let opened = self.with(move |vault| {
+            let record = vault.get(&using.tenant, &using.alias);
+            let credential = vault.open_for(&using, Event::Revealed)?;
+            Ok((record?, credential))
+        });
+        let (record, credential) = opened.await?;
+        self.learn(&credential);
+        Ok((record, credential))
+    }
+
+    /// Newest first, before the line `before`.
+    pub async fn audit(
+        &self,
+        tenant: Tenant,
+        alias: String,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Audited>, VaultError> {
+        self.with(move |vault| vault.audit(&tenant, &alias, before, limit)).await
+    }
+
+    pub async fn status(&self) -> Result<Status, VaultError> {
+        self.with(|vault| vault.status()).await
+    }
+
+    pub async fn rotate(&self) -> Result<Rotated, VaultError> {
+        self.vault.rotate().await
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Vault) -> Result<T, VaultError> + Send + 'static,
+    ) -> Result<T, VaultError> {
+        let vault = Arc::clone(&self.vault);
+        tokio::task::spawn_blocking(move || work(&vault)).await.map_err(std::io::Error::other)?
+    }
+
+    fn learn(&self, credential: &Credential) {
+        let secrets = credential.fields.iter().filter(|(name, _)| !Credential::is_public(name));
+        secrets.for_each(|(_, value)| self.known.learn(value));
+    }
+}
+
+#[async_trait]
+impl Wallet for Keeper {
+    async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        let asked = using.clone();
+        let credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
+        self.learn(&credential);
+        if credential.kind != oauth2::KIND {
+            return Ok(Arc::new(credential));
+        }
+        let fetched = self.tokens.token(&using.tenant, &credential).await;
+        let fetched = fetched.map_err(|reason| WalletError::Closed { alias: using.alias.clone(), reason })?;
+        self.learn(&fetched);
+        Ok(Arc::new(fetched))
+    }
+}
+
+/// What a driver is told, and through it perhaps a plugin: that there is no such credential, or that it stays closed.
+fn told(error: VaultError) -> WalletError {
+    match error {
+        VaultError::Unknown { alias } => WalletError::Unknown { alias },
+        VaultError::Closed { alias, source } => WalletError::Closed { alias, reason: source.to_string() },
+        other => {
+            tracing::error!(error = %other, "the wallet did not open a credential");
+            WalletError::Unavailable(
+                "its file could not be read or written; the server's log has the reason".to_owned(),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

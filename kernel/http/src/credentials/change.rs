@@ -1,0 +1,102 @@
+//! Credentials are kept, replaced and deleted.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use noetl_contract::Tenant;
+use noetl_contract::manifest::HostPattern;
+use noetl_store::wallet::{NewRecord, VaultError, kinds};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{CredentialView, change_of};
+use crate::app::{Cx, to_the_end};
+use crate::input;
+use crate::problem::Problem;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhoseQuery {
+    /// The token's own tenant when left out; an administrator names one, or means `main`.
+    #[param(value_type = Option<String>)]
+    tenant: Option<Tenant>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutCredential {
+    /// Letters, digits, `_`, `-` and `.`.
+    name: String,
+    /// `bearer`, `basic`, `api_key`, `postgres`, `nats`, `s3`, `hmac` or `oauth2`.
+    r#type: String,
+    /// Its fields, as its type has them.
+    #[schema(value_type = Object)]
+    data: Map<String, Value>,
+    /// Where it may go: `api.example.com`, `*.example.org`, `db.example.com:5432`. When left out, the place that the
+    /// credential itself names; a `bearer`, `basic`, `api_key` or `hmac` names none and goes nowhere.
+    #[schema(value_type = Option<Vec<String>>)]
+    hosts: Option<Vec<HostPattern>>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    description: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct KeptCredential {
+    #[serde(flatten)]
+    credential: CredentialView,
+    /// What its owner should know, such as that it goes nowhere yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct DeletedCredential {
+    name: String,
+    tenant: String,
+    deleted: bool,
+}
+
+/// Keep a credential, in place of the one of the same name if there is one.
+#[utoipa::path(post, path = "/api/credentials", tag = "credentials", params(WhoseQuery), request_body = PutCredential,
+    responses((status = 201, body = KeptCredential, description = "it is new"),
+              (status = 200, body = KeptCredential, description = "one of this name was replaced")))]
+pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
+    let query: WhoseQuery = input::query(&cx.query)?;
+    let tenant = cx.caller()?.works_for(query.tenant)?;
+    let wanted: PutCredential = input::document(&mut cx).await?;
+    let kind = kinds::kind(&wanted.r#type).map_err(VaultError::from)?;
+    let fields = kind.check(&wanted.data).map_err(VaultError::from)?;
+    let new = NewRecord {
+        tenant,
+        alias: wanted.name,
+        kind,
+        fields,
+        hosts: wanted.hosts,
+        tags: wanted.tags,
+        description: wanted.description,
+    };
+    let (kernel, change) = (cx.kernel().clone(), change_of(&cx)?);
+    let record = to_the_end(async move { kernel.wallet().put(new, change).await }).await?;
+    let warning = record
+        .hosts
+        .is_empty()
+        .then_some("it may go nowhere: name the hosts it is for, with `hosts` or `noetl credential add --host`");
+    let status = if record.created_at_ms == record.changed_at_ms { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(KeptCredential { credential: record.into(), warning })).into_response())
+}
+
+/// Delete a credential. What uses it fails from now on; its audit stays.
+#[utoipa::path(delete, path = "/api/credentials/{name}", tag = "credentials",
+    params(("name" = String, Path), WhoseQuery), responses((status = 200, body = DeletedCredential)))]
+pub async fn delete(cx: Cx) -> Result<Response, Problem> {
+    let query: WhoseQuery = input::query(&cx.query)?;
+    let tenant = cx.caller()?.works_for(query.tenant)?;
+    let (kernel, change, alias) = (cx.kernel().clone(), change_of(&cx)?, cx.args.name.clone());
+    let record = to_the_end(async move { kernel.wallet().delete(tenant, alias, change).await }).await?;
+    let answer = DeletedCredential { name: record.alias, tenant: record.tenant.to_string(), deleted: true };
+    Ok(Json(answer).into_response())
+}
