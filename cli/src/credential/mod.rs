@@ -249,13 +249,14 @@ fn replaced(before: &Value, given: &[Given], context: &Context) -> Outcome<Value
     fields::take(kind, given, &mut changed)?;
     let mut data = Map::new();
     // An address says where and as whom, so nothing of that stays when another one is given.
-    if !changed.contains_key("url") {
+    let by_address = changed.contains_key("url");
+    if !by_address {
         let public = before["data"].as_object().cloned().unwrap_or_default();
         data.extend(public.into_iter().filter(|(name, _)| kind.secrets().all(|secret| secret.name != name)));
     }
     data.extend(changed);
     fields::ask(kind, &mut data, context)?;
-    if kind.secrets().all(|secret| !data.contains_key(secret.name)) && !data.contains_key("url") {
+    if kind.secrets().all(|secret| !data.contains_key(secret.name)) && !by_address {
         return Err(Failure::usage("there is no new value").next(fields::how(kind)));
     }
     Ok(json!({
