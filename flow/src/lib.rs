@@ -6,6 +6,7 @@
 //!
 //! - [`playbook`]: the language: a document becomes a checked model, or a list of all its problems.
 //! - [`template`]: expressions and text in playbooks.
+//! - [`keychain`]: what stands for a secret.
 //! - [`event`]: what is written down about an execution, and nothing that can be derived from it.
 //! - [`state`]: the fold of events. [`decide`]: what an execution does next.
 //! - [`task`]: what a command is to a runner, and the runner's machine.
@@ -17,6 +18,7 @@ pub mod decide;
 pub mod event;
 pub mod extract;
 pub mod ids;
+pub mod keychain;
 pub mod playbook;
 pub mod schedule;
 pub mod state;

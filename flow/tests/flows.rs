@@ -296,3 +296,23 @@ workflow:
     let sent: Vec<&String> = kernel.journal.iter().filter(|line| line.contains("run end#1")).collect();
     assert!(sent[0].contains("\"totals\":{\"a\":1}"), "the runner needs what the variable is: {sent:?}");
 }
+
+#[test]
+fn secrets_are_placeholders_in_tools_variables_and_arcs_alike() {
+    let (kernel, id) = run("
+keychain:
+- {name: ai, credential: openai, map: {key: api_key}}
+workflow:
+- step: start
+  tool: {kind: noop, result: {declared: '{{ keychain.ai.key }}', bare: 'Bearer {{ keychain.pg.password }}'}}
+  set: {ctx.later: '{{ keychain.ai.key }}'}
+  next: {arcs: [{step: end, when: \"{{ 'openai' in keychain.ai.key }}\"}]}
+- step: end
+  tool: {kind: noop, result: ['{{ later }}', '{{ token(\"ai\") }}', '{{ start.declared }}']}
+");
+    assert_eq!(kernel.status(id), "completed", "{:#?}", kernel.journal);
+    let key = "NOETL~SECRET~openai~api_key~END";
+    let bare = "Bearer NOETL~SECRET~pg~password~END";
+    assert_eq!(kernel.result(id, "start"), json!({ "declared": key, "bare": bare }));
+    assert_eq!(kernel.result(id, "end"), json!([key, "NOETL~SECRET~ai~token~END", key]));
+}

@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("noetl-store", &["noetl-contract"]),
     ("noetl-registry", &["noetl-contract", "noetl-store"]),
     ("noetl-guest-build", &["noetl-contract"]),
-    ("noetl-host", &["noetl-contract", "noetl-store"]),
+    ("noetl-host", &["noetl-contract", "noetl-scrub", "noetl-store"]),
     ("noetl-dispatch", &["noetl-contract", "noetl-store", "noetl-registry", "noetl-host", "noetl-scrub"]),
     ("noetl-http", &["noetl-contract", "noetl-store", "noetl-registry", "noetl-host", "noetl-scrub", "noetl-dispatch"]),
     (

@@ -13,6 +13,7 @@ pub mod inspect;
 pub mod limits;
 pub mod manifest;
 pub mod packages;
+pub mod placeholder;
 pub mod rings;
 pub mod skew;
 pub mod source;

@@ -44,6 +44,7 @@ pub const SOURCES: &[Source] = sources![
     "payload" "0.1.0",
     "objects" "0.1.0",
     "http-client" "0.1.0",
+    "secrets" "0.1.0",
     "worlds" "0.1.0",
     "interpreter" "0.1.0",
     "engine" "0.1.0",

@@ -34,6 +34,7 @@ pub enum Capability {
     Objects,
     Payload,
     HttpClient,
+    Secrets,
 }
 
 impl Ring {
@@ -75,7 +76,7 @@ impl Ring {
 }
 
 impl Capability {
-    pub const ALL: [Capability; 8] = [
+    pub const ALL: [Capability; 9] = [
         Capability::Log,
         Capability::Metrics,
         Capability::Clock,
@@ -84,6 +85,7 @@ impl Capability {
         Capability::Objects,
         Capability::Payload,
         Capability::HttpClient,
+        Capability::Secrets,
     ];
 
     pub fn name(self) -> &'static str {
@@ -96,6 +98,7 @@ impl Capability {
             Capability::Objects => "objects",
             Capability::Payload => "payload",
             Capability::HttpClient => "http-client",
+            Capability::Secrets => "secrets",
         }
     }
 
@@ -150,7 +153,7 @@ impl FromStr for Capability {
         Capability::ALL.into_iter().find(|capability| capability.name() == text).ok_or_else(|| InvalidId {
             what: "capability",
             given: text.to_owned(),
-            rule: "use log, metrics, clock, random, kv, objects, payload or http-client",
+            rule: "use log, metrics, clock, random, kv, objects, payload, http-client or secrets",
         })
     }
 }

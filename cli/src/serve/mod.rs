@@ -223,12 +223,27 @@ fn stop_signal() -> Outcome<impl Future<Output = ()> + Send + 'static> {
 /// The server's own log, on stderr.
 pub fn start_log(settings: &Settings) -> Outcome {
     let filter = EnvFilter::new(settings.text("log.level"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Masked(std::io::stderr()));
     let started = match settings.text("log.format") {
         "json" => log.json().try_init(),
         _ => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
     };
     started.map_err(|error| Failure::failed(format!("start the log: {error}")))
+}
+
+/// Lines without secrets of the wallet, whoever wrote them. Each line comes in one piece.
+struct Masked<W>(W);
+
+impl<W: std::io::Write> std::io::Write for Masked<W> {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.0.write_all(noetl_scrub::known::server().mask(&text).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
@@ -244,6 +259,15 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_the_log_has_no_secret_in_it() {
+        use std::io::Write as _;
+        noetl_scrub::known::server().learn("logged-secret");
+        let mut line = Vec::new();
+        Masked(&mut line).write_all(b"GET /?t=logged-secret\n").expect("memory");
+        assert_eq!(line, b"GET /?t=[REDACTED]\n");
+    }
 
     #[test]
     fn the_announced_address_can_be_reached() {

@@ -4,15 +4,17 @@
 //! It is made once for a digest and shared by all executions of it. A playbook that was parsed has only templates that
 //! compile; should one not, the playbook is refused as a whole.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 
 use super::graph::{Graph, Place};
 use super::variables::extended;
+use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
 use crate::task::{Spec, Tool};
-use crate::template::{Guard, References, RenderError, Tree};
+use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, keychain};
 
 /// Fields of a result by which a guard can tell a failure.
 const FAILURE_FIELDS: [&str; 6] = ["status", "error", "http", "status_code", "exit_code", "stderr"];
@@ -26,6 +28,8 @@ pub struct Program {
     pub workload: Vec<(String, Binding)>,
     /// Environment variables that are referred to; nothing when that cannot be told.
     pub environment: Option<BTreeSet<String>>,
+    /// What templates see as `keychain`, if the playbook declares anything.
+    pub keychain: Option<Value>,
     /// Some step waits for a time, or the execution as a whole.
     pub has_timers: bool,
 }
@@ -125,14 +129,16 @@ impl Program {
         let places = (0..).zip(&playbook.steps).map(|(place, step)| (step.name.clone(), place)).collect();
         let mut steps = Vec::with_capacity(playbook.steps.len());
         for step in &playbook.steps {
-            let prepared = prepare(step, &places).map_err(|error| format!("step `{}`: {error}", step.name))?;
+            let prepared =
+                prepare(step, &places, &playbook.keychain).map_err(|error| format!("step `{}`: {error}", step.name))?;
             steps.push(prepared);
         }
         let workload = bindings(&playbook.workload).map_err(|error| format!("workload: {error}"))?;
         let environment = environment(&steps, &workload);
         let waits = |prepared: &Prepared| !matches!(prepared.work, PreparedWork::Task(_));
         let has_timers = playbook.executor.timeout_ms.is_some() || steps.iter().any(waits);
-        Ok(Self { graph, places, steps, workload, environment, has_timers, playbook })
+        let keychain = (!playbook.keychain.is_empty()).then(|| keychain(&playbook.keychain));
+        Ok(Self { graph, places, steps, workload, environment, keychain, has_timers, playbook })
     }
 
     /// Of a playbook that cannot be run.
@@ -144,7 +150,7 @@ impl Program {
             executor: Executor::default(),
             entry: String::new(),
             steps: Vec::new(),
-            keychain: Json::Null,
+            keychain: Keychain::new(),
             schedule: None,
         };
         Self::new(playbook).expect("there is nothing in it that could be wrong")
@@ -188,7 +194,7 @@ impl Program {
     }
 }
 
-fn prepare(step: &Step, places: &BTreeMap<String, Place>) -> Result<Prepared, String> {
+fn prepare(step: &Step, places: &BTreeMap<String, Place>, keychain: &Keychain) -> Result<Prepared, String> {
     let said = |error: RenderError| error.to_string();
     let condition = |when: &Json| condition(when, &step.name);
     let when = step.when.as_ref().map(condition).transpose().map_err(said)?;
@@ -213,8 +219,9 @@ fn prepare(step: &Step, places: &BTreeMap<String, Place>) -> Result<Prepared, St
             tools: vec![cursor.claim.clone()],
             pipeline: false,
             output_select: Vec::new(),
+            keychain: Keychain::new(),
         };
-        task_line(&spec)
+        task_line(&spec, keychain)
     });
     Ok(Prepared {
         when,
@@ -223,13 +230,13 @@ fn prepare(step: &Step, places: &BTreeMap<String, Place>) -> Result<Prepared, St
         arcs,
         over: over.transpose().map_err(said)?,
         limit: limit.transpose().map_err(said)?,
-        work: work(step).map_err(said)?,
+        work: work(step, keychain).map_err(said)?,
         claim,
         is_pipeline: repeat.is_none() && matches!(&step.work, Work::Task(spec) if spec.pipeline),
     })
 }
 
-fn work(step: &Step) -> Result<PreparedWork, RenderError> {
+fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
     let spec = match &step.work {
         Work::Park(park) => {
             let message = park.message.as_ref().map(|message| binding(&Json::from(message.as_str())));
@@ -242,7 +249,7 @@ fn work(step: &Step) -> Result<PreparedWork, RenderError> {
         [tool] if tool.kind == "playbook" && !spec.pipeline && tool.rules.is_empty() && tool.set.is_empty() => {
             child_call(tool).map(|call| PreparedWork::Child(Box::new(call)))
         }
-        _ => Ok(PreparedWork::Task(task_line(spec))),
+        _ => Ok(PreparedWork::Task(task_line(spec, keychain))),
     }
 }
 
@@ -267,9 +274,7 @@ fn child_call(tool: &Tool) -> Result<ChildCall, RenderError> {
     })
 }
 
-fn task_line(spec: &Spec) -> TaskLine {
-    let mut line = serde_json::to_vec(spec).expect("a spec has text keys only");
-    line.push(b'\n');
+fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
     let mut kinds: Vec<String> = spec.tools.iter().map(kind_of).collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -286,7 +291,13 @@ fn task_line(spec: &Spec) -> TaskLine {
         let keys = tool.set.keys().chain(tool.rules.iter().flat_map(|rule| rule.set.keys()));
         refers.paths.extend(keys.filter_map(|key| extended(key)).map(|name| vec![name.to_owned()]));
     }
-    TaskLine { line, kinds, refers, retry_safe: retry_safe(&spec.tools) }
+    let spec = match refers.names().any(|name| name == KEYCHAIN) {
+        true => Cow::Owned(Spec { keychain: keychain.clone(), ..spec.clone() }),
+        false => Cow::Borrowed(spec),
+    };
+    let mut line = serde_json::to_vec(&spec).expect("a spec has text keys only");
+    line.push(b'\n');
+    TaskLine { line, kinds, retry_safe: retry_safe(&spec.tools), refers }
 }
 
 /// The kind of a tool, and of a plugin by its path which one.

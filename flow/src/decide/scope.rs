@@ -16,7 +16,7 @@ use super::program::{Binding, Condition, Program};
 use crate::event::{Data, Reference};
 use crate::extract::covers;
 use crate::state::{Outcome, State, laid_over, shown};
-use crate::template::{Context, References, Value, from_json, step_value};
+use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
 
 /// Why something could not be rendered.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +83,9 @@ impl<'a> Scope<'a> {
     }
 
     fn value(&self, name: &str, refers: &References) -> Result<Option<Value>, Stop> {
+        if name == KEYCHAIN {
+            return Ok(self.program.keychain.clone());
+        }
         if let Some(step) = self.step_of(name) {
             return self.result(name, name, step, refers).map(Some);
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
+use super::keychain;
 use super::model::{Executor, Failures, Metadata, OnNoMatch, Playbook, Requires, Step};
 use super::problem::{Place, Problems, Severity};
 use super::step::{self, targets};
@@ -38,7 +39,7 @@ pub(super) fn playbook(root: &Node, digest: String, problems: &mut Problems) -> 
         executor: settings(executor, problems),
         entry: entry.and_then(Node::text).unwrap_or(ENTRY).to_owned(),
         steps,
-        keychain: root.get("keychain").map_or_else(|| Json::Array(Vec::new()), Node::json),
+        keychain: keychain::declared(root.get("keychain"), problems),
         schedule: root.get("schedule").map(|schedule| checked_schedule(schedule, problems)),
     }
 }

@@ -59,7 +59,11 @@ pub(super) static PLAYBOOK: Object = Object {
         key("workload", Shape::Map, "Variables and their defaults; the payload of a request overrides them."),
         required("workflow", Shape::List(&Shape::Object(&STEP)), "the list of steps"),
         key("workbook", Shape::List(&Shape::Object(&WORKBOOK_TASK)), "Tools that steps refer to by name."),
-        key("keychain", Shape::List(&Shape::Map), "Credentials the playbook uses."),
+        key(
+            "keychain",
+            Shape::List(&Shape::Map),
+            "Names for credentials, for templates to use: `{name, credential, map}`.",
+        ),
         key("executor", Shape::Object(&EXECUTOR), "How the playbook as a whole is run."),
         key("schedule", Shape::Object(&SCHEDULE), "When the playbook is run by itself."),
         unused("vars", "put variables into `workload`"),

@@ -13,6 +13,7 @@
 
 mod build;
 mod duration;
+mod keychain;
 mod keys;
 mod model;
 mod problem;

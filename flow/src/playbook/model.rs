@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use crate::event::LoopMode;
+use crate::keychain::Keychain;
 use crate::task::{Spec, Tool};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +29,8 @@ pub struct Playbook {
     pub entry: String,
     /// In the order they were written.
     pub steps: Vec<Step>,
-    /// Declarations of credentials, as written: a list.
-    pub keychain: Json,
+    /// What names of credentials stand for in templates.
+    pub keychain: Keychain,
     /// As written, already checked: see [`crate::schedule`].
     pub schedule: Option<Json>,
 }

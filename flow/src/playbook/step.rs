@@ -9,6 +9,7 @@ use super::text;
 use super::tool::{self, Surroundings};
 use super::yaml::{Node, Value};
 use crate::event::LoopMode;
+use crate::keychain::Keychain;
 use crate::task::{Spec, Tool};
 
 /// Names that templates know by themselves; a step called so would hide them.
@@ -105,7 +106,7 @@ fn spec_of(node: &Node, step: &str, mut tools: Vec<Tool>, pipeline: bool) -> Spe
     }
     let selected = node.get("output").and_then(|output| output.get("output_select")).map(Node::items);
     let output_select = selected.unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect();
-    Spec { step: step.to_owned(), tools, pipeline, output_select }
+    Spec { step: step.to_owned(), tools, pipeline, output_select, keychain: Keychain::new() }
 }
 
 fn admit(spec: Option<&Node>, problems: &mut Problems) -> Vec<Admit> {

@@ -166,7 +166,8 @@ impl Run<'_> {
             self.inputs = Some(inputs);
         }
         let inputs = self.inputs.as_ref().expect("it was just read");
-        Ok(Scope { inputs, memory: &self.memory, bulk: &self.bulk, time_ms: self.time_ms })
+        let keychain = self.plan.keychain.as_ref();
+        Ok(Scope { inputs, memory: &self.memory, bulk: &self.bulk, keychain, time_ms: self.time_ms })
     }
 
     fn prepare(&mut self) -> Result<Step, Failure> {

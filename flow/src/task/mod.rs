@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::event::{Data, Failure, Reference};
+use crate::keychain::Keychain;
 
 pub use machine::{CALLS, CALLS_WITH_JUMPS, Runner};
 
@@ -39,6 +40,9 @@ pub struct Spec {
     /// Fields of a result to keep inline beside the reference, when it becomes a payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_select: Vec<String>,
+    /// What names of credentials stand for, when a template uses them.
+    #[serde(default, skip_serializing_if = "Keychain::is_empty")]
+    pub keychain: Keychain,
 }
 
 /// One tool of a step, with its templates as they were written.

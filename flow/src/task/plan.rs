@@ -3,13 +3,15 @@
 use serde_json::{Map, Value as Json};
 
 use super::{Action, Rule, Spec, Tool};
-use crate::template::{Guard, References, RenderError, Tree};
+use crate::template::{Guard, References, RenderError, Tree, Value, keychain};
 
 #[derive(Debug)]
 pub(super) struct Plan {
     pub tools: Vec<Planned>,
     pub pipeline: bool,
     pub select: Vec<String>,
+    /// What templates see as `keychain`, if the playbook declares anything.
+    pub keychain: Option<Value>,
     /// Whether a rule can lead back: then tools may be called more often.
     pub jumps: bool,
 }
@@ -55,7 +57,8 @@ impl Plan {
         let jumps =
             spec.tools.iter().flat_map(|tool| &tool.rules).any(|rule| matches!(rule.action, Some(Action::Jump { .. })));
         let tools = spec.tools.into_iter().map(planned).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        Ok(Self { tools, pipeline: spec.pipeline, select: spec.output_select, jumps })
+        let keychain = (!spec.keychain.is_empty()).then(|| keychain(&spec.keychain));
+        Ok(Self { tools, pipeline: spec.pipeline, select: spec.output_select, keychain, jumps })
     }
 }
 

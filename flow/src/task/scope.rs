@@ -16,7 +16,7 @@ use super::memory::Memory;
 use super::{Inputs, Partial};
 use crate::event::{Failure, Reference};
 use crate::extract::covers;
-use crate::template::{Context, References, Value, from_json, step_value};
+use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
 
 /// Payloads at hand in this turn, by their sha256.
 pub(super) type Bulk = BTreeMap<String, Json>;
@@ -25,6 +25,7 @@ pub(super) struct Scope<'a> {
     pub inputs: &'a Inputs,
     pub memory: &'a Memory,
     pub bulk: &'a Bulk,
+    pub keychain: Option<&'a Value>,
     pub time_ms: u64,
 }
 
@@ -46,6 +47,9 @@ impl Scope<'_> {
     }
 
     fn value(&self, name: &str) -> Option<Value> {
+        if name == KEYCHAIN {
+            return self.keychain.cloned();
+        }
         if let Some(set) = self.memory.running.get(name) {
             return Some(from_json(set));
         }

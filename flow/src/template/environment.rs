@@ -4,16 +4,17 @@
 //! expressions can refer to it for ever. `namespace` and `debug` are taken away: the first can build values so deep
 //! that they cannot be dropped, the second shows the whole context.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Object, ObjectRepr, Rest};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior};
 
 use super::context::NOW;
 use super::error::Cause;
+use super::keychain::{KEYCHAIN, keychain};
 use super::value::write_text;
 use super::{FUEL, TEXT_BYTES, filters};
+use crate::keychain::{Keychain, placeholder};
 
 /// The name of the one template in an environment that has one.
 pub(super) const TEMPLATE: &str = "template";
@@ -46,10 +47,9 @@ fn build() -> Environment<'static> {
     environment.remove_global("debug");
     environment.remove_global("namespace");
     environment.add_function("now", |state: &State| state.lookup(NOW));
-    environment.add_function("token", |_: Rest<Value>| -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, "token() is not supported; name the credential in `auth`"))
-    });
-    environment.add_global("keychain", Value::from_object(Keychain));
+    environment.add_function("token", |alias: String| placeholder(&alias, "token"));
+    // Without declarations every name is that of a credential; those of a playbook come with the context.
+    environment.add_global(KEYCHAIN, keychain(&Keychain::new()));
     filters::add(&mut environment);
     environment
 }
@@ -59,20 +59,5 @@ pub(super) fn refusal(cause: Cause) -> Error {
     match cause {
         Cause::Text | Cause::Value => Error::from(ErrorKind::WriteFailure),
         other => Error::new(ErrorKind::InvalidOperation, other.to_string()),
-    }
-}
-
-/// Secrets are not in any context. Reading one is an error, since rendering nothing would go unnoticed.
-#[derive(Debug)]
-struct Keychain;
-
-impl Object for Keychain {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Plain
-    }
-
-    fn get_value(self: &Arc<Self>, _: &Value) -> Option<Value> {
-        let text = "secrets cannot be read by templates; name the credential in `auth`";
-        Some(Value::from(Error::new(ErrorKind::InvalidOperation, text)))
     }
 }

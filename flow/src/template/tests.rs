@@ -155,6 +155,30 @@ fn filters_do_what_playbooks_expect_of_them() {
 }
 
 #[test]
+fn secrets_are_placeholders_and_stay_text() {
+    for (text, expected) in [
+        ("{{ keychain.pg.password }}", "NOETL~SECRET~pg~password~END"),
+        ("{{ keychain['my-key'].token }}", "NOETL~SECRET~my-key~token~END"),
+        ("Bearer {{ keychain.a.token }}", "Bearer NOETL~SECRET~a~token~END"),
+        ("{{ 'Bearer ' ~ keychain.a.token }}", "Bearer NOETL~SECRET~a~token~END"),
+        ("{% if n %}{{ keychain.a.token }}{% endif %}", "NOETL~SECRET~a~token~END"),
+        ("{{ token('google oauth') }}", "NOETL~SECRET~google.20oauth~token~END"),
+    ] {
+        assert_eq!(render(text), json!(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_playbooks_declarations_decide_what_a_name_stands_for() {
+    let fields = [("key".to_owned(), "api_key".to_owned())].into();
+    let declared = [("ai".to_owned(), crate::keychain::Declared { credential: "openai".to_owned(), fields })].into();
+    let context = Context::new(0).with([(KEYCHAIN, keychain(&declared))]);
+    let render = |text: &str| Template::compile(text).expect("compiles").render_json(&context).expect("renders");
+    assert_eq!(render("{{ keychain.ai.key }}"), json!("NOETL~SECRET~openai~api_key~END"));
+    assert_eq!(render("{{ keychain.other.key }}"), json!("NOETL~SECRET~other~key~END"));
+}
+
+#[test]
 fn what_cannot_be_rendered_is_an_error_that_names_the_template() {
     for (text, part) in [
         ("{{ n + }}", "syntax error"),
@@ -163,9 +187,9 @@ fn what_cannot_be_rendered_is_an_error_that_names_the_template() {
         ("{{ missing + 1 }}", "undefined"),
         ("{{ 'x' | fromjson }}", "not JSON"),
         ("{{ '?' | b64decode }}", "not base64"),
-        ("{{ token('x') }}", "token() is not supported"),
-        ("{{ keychain.pg.password }}", "secrets cannot be read"),
-        ("x {{ keychain.pg }}", "secrets cannot be read"),
+        ("{{ keychain.pg }}", "name a field of it"),
+        ("x {{ keychain.pg }}", "name a field of it"),
+        ("{{ keychain | tojson }}", "name a field of it"),
         ("{{ n }} {{ }", "never closed"),
         ("{% if n %}{{ n }}", "syntax error"),
         ("{{ n }}{% raw %}", "never closed by `endraw`"),

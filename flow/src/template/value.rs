@@ -12,6 +12,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::VALUE_BYTES;
 use super::error::Cause;
+use super::keychain;
 
 /// Deeper values than these are refused: nothing that reads JSON takes them.
 const DEPTH: usize = 128;
@@ -88,6 +89,7 @@ fn convert(value: &Value, left: &mut usize, depth: usize) -> Result<Json, Cause>
         }
         ValueKind::Invalid => return Err(Cause::Failed(value.to_string())),
         _ => {
+            keychain::check(value)?;
             let text = value.to_string();
             take(left, text.len())?;
             Json::String(text)
@@ -134,7 +136,10 @@ pub(crate) fn write_text(value: &Value, out: &mut String, limit: usize) -> Resul
             out.push_str(&json.to_string());
         }
         ValueKind::Invalid => return Err(Cause::Failed(value.to_string())),
-        _ => write!(out, "{value}").map_err(|_| Cause::Text)?,
+        _ => {
+            keychain::check(value)?;
+            write!(out, "{value}").map_err(|_| Cause::Text)?;
+        }
     }
     if out.len() > limit { Err(Cause::Text) } else { Ok(()) }
 }

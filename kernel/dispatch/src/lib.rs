@@ -31,7 +31,7 @@ use noetl_store::log::Log;
 use noetl_store::log::file::{FileLog, FileLogOptions};
 use noetl_store::payloads::Payloads;
 use noetl_store::wallet::keys::KeySource;
-use noetl_store::wallet::{Learns, Retention, Vault};
+use noetl_store::wallet::{Retention, Vault};
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::info::Info;
@@ -42,6 +42,7 @@ pub mod case;
 pub mod engine;
 mod error;
 mod health;
+mod heard;
 mod logbook;
 pub mod push;
 mod signed;
@@ -52,6 +53,7 @@ pub mod wallet;
 pub use calls::{Call, CallInput, CallOutput, Reply};
 pub use error::{CallError, PushError, StartError, SwitchError, catalog_status};
 pub use health::RollbackOptions;
+pub use heard::Ear;
 pub use logbook::{LogBook, LogFilter, LogLine};
 pub use noetl_host::caps::log::Level;
 pub use noetl_host::caps::payload::{Payload, Writer};
@@ -179,17 +181,17 @@ impl Kernel {
             Some(outbound) => outbound,
             None => Arc::new(Direct::new(Addresses { private: options.http_private_addresses })?),
         };
-        let known: Arc<dyn Learns> = Arc::new(());
+
         let key = options.wallet_key.clone().unwrap_or_else(|| KeySource::File(folder.wallet_key_file()));
         let vault = Vault::open(&folder.wallet_file(), key, options.wallet_audit).await?;
-        let wallet = Arc::new(Keeper::new(vault, http.clone(), known));
+        let wallet = Arc::new(Keeper::new(vault, http.clone(), Arc::new(heard::Ear)));
         let drivers = Drivers {
             log: Arc::new(BookSink(logbook.clone())),
             metrics: CustomMetrics::default(),
             index: index.clone(),
             payloads: payloads.clone(),
             http,
-            wallet: wallet.clone(),
+            wallet: Arc::new(heard::Heard(wallet.clone())),
             max_payload: options.max_payload,
         };
         let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;

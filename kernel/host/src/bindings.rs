@@ -15,12 +15,14 @@ wasmtime::component::bindgen!({
         "../../wit/payload/0.1.0",
         "../../wit/objects/0.1.0",
         "../../wit/http-client/0.1.0",
+        "../../wit/secrets/0.1.0",
         "../../wit/worlds/0.1.0",
     ],
     imports: {
         "noetl:payload/payload": async | trappable,
         "noetl:objects/objects": async | trappable,
         "noetl:http-client/http-client": async | trappable,
+        "noetl:secrets/secrets": async | trappable,
         default: trappable,
     },
     with: {

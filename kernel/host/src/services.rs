@@ -35,6 +35,7 @@ mod bindings {
             "../../wit/payload/0.1.0",
             "../../wit/objects/0.1.0",
             "../../wit/http-client/0.1.0",
+            "../../wit/secrets/0.1.0",
             "../../wit/worlds/0.1.0",
             "../../wit/engine/0.1.0",
         ],

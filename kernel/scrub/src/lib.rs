@@ -1,9 +1,11 @@
 //! Masks secrets in text that leaves the server: log lines of guests, error messages, problem documents.
 //!
-//! This is the second line of defence. Secrets that the platform hands out itself are known and can be
-//! masked exactly; this crate catches what a guest or a remote service printed on its own. It therefore
-//! prefers shapes that hardly ever occur by chance over broad guesses: a digest, an id or a metric name
-//! that is masked by mistake makes a log useless, and people then switch the masking off.
+//! Two lines of defence. Secrets of the wallet are known and masked exactly, in every way they may be written ([`known`]).
+//! What a guest or a remote service printed on its own is found by its name or its shape; there shapes that hardly
+//! ever occur by chance are preferred over broad guesses: a digest, an id or a metric name that is masked by mistake
+//! makes a log useless, and people then switch the masking off.
+//!
+//! Results of steps are masked by known values alone: they are data, and the next step reads them.
 //!
 //! Invariants:
 //! 1. Text without a secret comes back borrowed and unchanged; nothing is allocated for it.
@@ -19,64 +21,30 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+mod forms;
+mod json;
 mod keys;
+pub mod known;
+mod stream;
 mod text;
 mod tokens;
+mod values;
+
+pub use stream::Stream;
+pub use values::{SHORTEST, Values};
 
 /// What stands where a secret stood.
 pub const PLACEHOLDER: &str = "[REDACTED]";
 
-/// Deeper trees are not looked into but masked; serde_json's own parser stops at the same depth.
-const MAX_DEPTH: usize = 128;
-
 /// Mask every secret in a text.
 pub fn scrub_text(text: &str) -> Cow<'_, str> {
-    text::scrub(text)
+    match known::server().mask(text) {
+        Cow::Borrowed(text) => text::scrub(text),
+        Cow::Owned(masked) => Cow::Owned(text::scrub(&masked).into_owned()),
+    }
 }
 
 /// Mask every secret in a JSON tree: values under a secret's key whole, all other strings as text.
 pub fn scrub_json(value: &mut Value) {
-    scrub_value(value, 0);
-}
-
-fn scrub_value(value: &mut Value, depth: usize) {
-    match value {
-        Value::String(text) => {
-            if let Cow::Owned(clean) = text::scrub(text) {
-                *text = clean;
-            }
-        }
-        Value::Array(_) | Value::Object(_) if depth >= MAX_DEPTH => *value = mask(),
-        Value::Array(items) => items.iter_mut().for_each(|item| scrub_value(item, depth + 1)),
-        Value::Object(fields) => {
-            for (key, field) in fields.iter_mut() {
-                if keys::is_secret(key) {
-                    scrub_secret(field);
-                } else {
-                    scrub_value(field, depth + 1);
-                }
-            }
-            // A secret can also be the key itself, for instance in a map from token to session.
-            if fields.keys().any(|key| matches!(text::scrub(key), Cow::Owned(_))) {
-                *fields = std::mem::take(fields)
-                    .into_iter()
-                    .map(|(key, field)| (text::scrub(&key).into_owned(), field))
-                    .collect();
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// `null`, a truth value and an empty text say only whether there is a secret, which is worth reading.
-fn scrub_secret(field: &mut Value) {
-    match field {
-        Value::Null | Value::Bool(_) => {}
-        Value::String(text) if text.is_empty() => {}
-        _ => *field = mask(),
-    }
-}
-
-fn mask() -> Value {
-    Value::String(PLACEHOLDER.to_owned())
+    json::walk(value, &|text| scrub_text(text), &keys::is_secret);
 }

@@ -114,18 +114,28 @@ fn text_that_only_resembles_a_secret_comes_back_borrowed() {
 fn json_is_masked_by_whole_key_names_and_by_the_shape_of_values() {
     let mut value = json!({
         "password": "x", "apiKey": 12, "Client-Secret": {"a": 1}, "token": null, "secret": true, "jwt": "",
-        "author": "bob", "max_tokens": 10, "certainty": 0.5, "digest": "sha256:00",
+        "author": "bob", "max_tokens": 10, "certainty": 0.5, "digest": "sha256:00", "auth": "prod-db", "credential": "x",
         "list": [{"access_token": ["a"]}, "Authorization: Bearer abc"],
         (OWN): "session",
     });
     scrub_json(&mut value);
     let wanted = json!({
         "password": PLACEHOLDER, "apiKey": PLACEHOLDER, "Client-Secret": PLACEHOLDER, "token": null, "secret": true, "jwt": "",
-        "author": "bob", "max_tokens": 10, "certainty": 0.5, "digest": "sha256:00",
+        "author": "bob", "max_tokens": 10, "certainty": 0.5, "digest": "sha256:00", "auth": "prod-db", "credential": "x",
         "list": [{"access_token": PLACEHOLDER}, "Authorization: Bearer [REDACTED]"],
         (PLACEHOLDER): "session",
     });
     assert_eq!(value, wanted);
+}
+
+#[test]
+fn what_the_wallet_knows_is_masked_whatever_it_looks_like() {
+    noetl_scrub::known::server().learn("just some words");
+    assert_eq!(scrub_text("they said just some words."), "they said [REDACTED].");
+    assert_eq!(scrub_text("?q=just+some+words&password=x"), "?q=[REDACTED]&password=[REDACTED]");
+    let mut value = json!({ "said": ["just some words"], "just some words": 1 });
+    scrub_json(&mut value);
+    assert_eq!(value, json!({ "said": [PLACEHOLDER], (PLACEHOLDER): 1 }));
 }
 
 #[test]

@@ -21,6 +21,7 @@ macro_rules! generate {
                 "../../wit/payload/0.1.0",
                 "../../wit/objects/0.1.0",
                 "../../wit/http-client/0.1.0",
+                "../../wit/secrets/0.1.0",
                 "../../wit/worlds/0.1.0",
                 $($package)?
             ],
@@ -42,6 +43,7 @@ generate! {
             import noetl:payload/payload@0.1.0;
             import noetl:objects/objects@0.1.0;
             import noetl:http-client/http-client@0.1.0;
+            import noetl:secrets/secrets@0.1.0;
             import noetl:worlds/diagnostics@0.1.0;
             import noetl:worlds/failures@0.1.0;
             import noetl:worlds/tooling@0.1.0;
@@ -65,6 +67,7 @@ macro_rules! exporting_world {
                 "noetl:payload/payload@0.1.0": crate::bindings::noetl::payload::payload,
                 "noetl:objects/objects@0.1.0": crate::bindings::noetl::objects::objects,
                 "noetl:http-client/http-client@0.1.0": crate::bindings::noetl::http_client::http_client,
+                "noetl:secrets/secrets@0.1.0": crate::bindings::noetl::secrets::secrets,
                 "noetl:worlds/diagnostics@0.1.0": crate::bindings::noetl::worlds::diagnostics,
                 "noetl:worlds/failures@0.1.0": crate::bindings::noetl::worlds::failures,
                 $($interface: $module,)?

@@ -102,6 +102,12 @@ impl Request {
         self
     }
 
+    /// Several at once, as [`secrets::headers`](crate::secrets::headers) gives them.
+    pub fn headers(mut self, headers: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.request.headers.extend(headers);
+        self
+    }
+
     /// Bounded by the call's own `limits.wall_ms`.
     pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
         self.request.timeout_ms = Some(u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX));

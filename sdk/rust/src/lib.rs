@@ -39,6 +39,7 @@ pub mod objects;
 pub mod payload;
 pub mod random;
 mod redirect;
+pub mod secrets;
 
 #[cfg(feature = "arrow")]
 pub mod arrow;

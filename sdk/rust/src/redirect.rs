@@ -5,6 +5,9 @@
 //! which headers go along. To another origin only headers that say what is wanted are sent on; any other may be a secret
 //! of the first host, whatever it is called.
 
+/// How a placeholder of a secret begins.
+const PLACEHOLDER: &str = "NOETL~SECRET~";
+
 /// Headers that tell another host nothing it should not know.
 const SAFE: [&str; 7] =
     ["accept", "accept-charset", "accept-language", "cache-control", "if-none-match", "range", "user-agent"];
@@ -49,7 +52,9 @@ pub(crate) fn next(
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         (same_origin || SAFE.iter().any(|safe| is(safe))) && !(has_body && is("content-type"))
     };
-    let headers = headers.iter().filter(|(name, _)| goes_along(name)).cloned().collect();
+    // A harmless name can have a secret as its value, and the host would refuse to send that elsewhere.
+    let stays = |value: &str| !same_origin && value.contains(PLACEHOLDER);
+    let headers = headers.iter().filter(|(name, value)| goes_along(name) && !stays(value)).cloned().collect();
     Ok(Some(Hop { method: method.to_owned(), url: to, headers }))
 }
 
@@ -113,6 +118,16 @@ mod tests {
         [("Accept", "text/html"), ("Authorization", "Bearer x"), ("X-Api-Key", "k"), ("content-type", "text/plain")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec()
+    }
+
+    #[test]
+    fn a_placeholder_stays_with_its_origin_whatever_the_header_is_called() {
+        let headers = vec![("user-agent".to_owned(), "me NOETL~SECRET~a~token~END".to_owned())];
+        let to = |location| {
+            let hop = next(("GET", "https://a.example/", &headers), false, 302, Some(location));
+            hop.expect("followed").expect("a hop").headers.len()
+        };
+        assert_eq!((to("https://b.example/"), to("/there")), (0, 1));
     }
 
     #[test]

@@ -17,11 +17,15 @@ use noetl_contract::Tenant;
 use noetl_contract::manifest::HostPattern;
 use zeroize::Zeroize as _;
 
+mod empty;
 pub mod keys;
 pub mod kinds;
+mod learns;
 mod seal;
 mod vault;
 
+pub use empty::Empty;
+pub use learns::Learns;
 pub use seal::SealError;
 pub use vault::{Audited, Change, Event, KeyUse, NewRecord, Record, Retention, Rotated, Status, Vault, VaultError};
 
@@ -123,24 +127,4 @@ pub enum WalletError {
 pub trait Wallet: Send + Sync {
     /// Does not look at [`Credential::hosts`]: whoever makes the connection checks the host it really connects to.
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError>;
-}
-
-/// Told of every secret that is opened, before anybody can use it, so that it is known wherever text leaves the server.
-pub trait Learns: Send + Sync {
-    fn learn(&self, value: &str);
-}
-
-/// Where nothing is masked by value, such as a bench of the host alone.
-impl Learns for () {
-    fn learn(&self, _value: &str) {}
-}
-
-/// A wallet without credentials, for a host that is given none.
-pub struct Empty;
-
-#[async_trait]
-impl Wallet for Empty {
-    async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
-        Err(WalletError::Unknown { alias: using.alias.clone() })
-    }
 }

@@ -36,8 +36,10 @@ async fn spellings_of_playbooks_are_understood_and_what_is_public_is_shown() {
     let server = Server::start();
     let api = server.admin();
     let data = json!({"db_host": "db.example.com", "db_port": 5433, "db_user": "app", "db_password": SECRET, "db_name": "shop"});
-    let kept = api.post("/api/credentials", json!({"name": "pg", "type": "postgres", "data": data})).await.is(201).json();
-    let wanted = json!({"database": "shop", "host": "db.example.com", "password": "[REDACTED]", "port": "5433", "user": "app"});
+    let kept =
+        api.post("/api/credentials", json!({"name": "pg", "type": "postgres", "data": data})).await.is(201).json();
+    let wanted =
+        json!({"database": "shop", "host": "db.example.com", "password": "[REDACTED]", "port": "5433", "user": "app"});
     assert_eq!((&kept["data"], &kept["hosts"]), (&wanted, &json!(["db.example.com:5433"])));
     let nowhere = json!({"name": "x", "type": "bearer", "data": {"access_token": SECRET}});
     let nowhere = api.post("/api/credentials", nowhere).await.is(201).json();
@@ -75,7 +77,11 @@ async fn another_tenant_sees_nothing() {
     other.get("/api/credentials/crm").await.problem(404, "credential_not_found");
     other.delete("/api/credentials/crm").await.problem(404, "credential_not_found");
     other.get("/api/credentials/crm?tenant=acme").await.problem(403, "forbidden_tenant");
-    with_reveal(&server, Some("other")).await.get("/api/credentials/crm?include_data=true").await.problem(404, "credential_not_found");
+    with_reveal(&server, Some("other"))
+        .await
+        .get("/api/credentials/crm?include_data=true")
+        .await
+        .problem(404, "credential_not_found");
     assert_eq!(other.get("/api/credentials/crm/audit").await.is(200).json()["uses"][0]["event"], "unknown");
     // The same name is another credential.
     other.post("/api/credentials", bearer("crm", "the-value-of-the-other")).await.is(201);

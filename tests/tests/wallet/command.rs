@@ -11,25 +11,51 @@ use crate::support::{SECRET, noetl};
 #[test]
 fn a_secret_comes_from_stdin_a_file_or_a_variable_and_not_from_the_command_line() {
     let server = Server::start();
-    let refused = run(&mut noetl(&server, &["credential", "add", "crm", "--type", "bearer", "--field", &format!("token={SECRET}")]));
+    let refused = run(&mut noetl(
+        &server,
+        &["credential", "add", "crm", "--type", "bearer", "--field", &format!("token={SECRET}")],
+    ));
     let refused = refused.ends(2).says("command line can be read by others").says("--field token=@-");
     assert!(!format!("{}{}", refused.stdout, refused.stderr).contains(SECRET));
 
-    let mut command = noetl(&server, &["credential", "add", "crm", "--type", "bearer", "--field", "token=@-", "--host", "crm.example.com"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut command = noetl(
+        &server,
+        &["credential", "add", "crm", "--type", "bearer", "--field", "token=@-", "--host", "crm.example.com"],
+    );
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     writeln!(child.stdin.take().expect("piped"), "{SECRET}").expect("written");
     let output = child.wait_with_output().expect("ends");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains("crm.example.com"));
 
-    let pg = ["credential", "add", "pg", "--type", "postgres", "--field", "host=db.example.com", "--field", "user=app", "--field",
-              "database=shop", "--field", "password=env:TEST_PGPASSWORD", "--tag", "demo", "--description", "the shop's"];
+    let pg = [
+        "credential",
+        "add",
+        "pg",
+        "--type",
+        "postgres",
+        "--field",
+        "host=db.example.com",
+        "--field",
+        "user=app",
+        "--field",
+        "database=shop",
+        "--field",
+        "password=env:TEST_PGPASSWORD",
+        "--tag",
+        "demo",
+        "--description",
+        "the shop's",
+    ];
     run(noetl(&server, &pg).env("TEST_PGPASSWORD", SECRET)).ok().says("db.example.com:5432");
 
     let file = server.data().join("key.txt");
     std::fs::write(&file, format!("{SECRET}\n")).expect("written");
     let from_file = format!("key=@{}", file.display());
-    run(&mut noetl(&server, &["credential", "add", "maps", "--type", "api_key", "--field", &from_file])).ok().says("it may go nowhere");
+    run(&mut noetl(&server, &["credential", "add", "maps", "--type", "api_key", "--field", &from_file]))
+        .ok()
+        .says("it may go nowhere");
 
     let listed = run(&mut noetl(&server, &["credential", "list"])).ok().says("crm").says("pg").says("maps");
     assert!(!listed.stdout.contains(SECRET), "{}", listed.stdout);
@@ -43,7 +69,9 @@ fn a_secret_comes_from_stdin_a_file_or_a_variable_and_not_from_the_command_line(
 fn a_file_of_yaml_has_all_of_it_and_a_rotation_changes_the_value_alone() {
     let server = Server::start();
     let file = server.data().join("crm.yaml");
-    let text = format!("name: crm\ntype: basic\ndata: {{username: ada, password: {SECRET}}}\nhosts: ['*.example.com']\ntags: [demo]\n");
+    let text = format!(
+        "name: crm\ntype: basic\ndata: {{username: ada, password: {SECRET}}}\nhosts: ['*.example.com']\ntags: [demo]\n"
+    );
     std::fs::write(&file, text).expect("written");
     run(&mut noetl(&server, &["credential", "add", "--file", &file.display().to_string()])).ok();
     let before = run(&mut noetl(&server, &["credential", "show", "crm", "--json"])).ok().json();
@@ -62,7 +90,9 @@ fn a_file_of_yaml_has_all_of_it_and_a_rotation_changes_the_value_alone() {
     }
     assert_ne!(before["revision"], after["revision"]);
 
-    let events = |audit: Value| audit["uses"].as_array().expect("lines").iter().map(|line| line["event"].clone()).collect::<Vec<_>>();
+    let events = |audit: Value| {
+        audit["uses"].as_array().expect("lines").iter().map(|line| line["event"].clone()).collect::<Vec<_>>()
+    };
     let audit = || run(&mut noetl(&server, &["credential", "audit", "crm", "--json"])).ok().json();
     assert_eq!(events(audit()), ["revealed", "changed", "added"]);
     run(&mut noetl(&server, &["credential", "delete", "crm"])).ok();

@@ -267,7 +267,7 @@ workflow:
     let labels: Vec<(&str, &str)> = playbook.metadata.labels.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(labels, [("level", "3"), ("on", "true"), ("team", "a")]);
     assert_eq!(serde_json::to_string(&playbook.workload).expect("json"), r#"{"b":1,"a":{"x":[1.5,null,"null"]}}"#);
-    assert_eq!((playbook.keychain, playbook.entry.as_str()), (json!([{ "name": "k" }]), "first"));
+    assert_eq!((playbook.keychain["k"].credential.as_str(), playbook.entry.as_str()), ("k", "first"));
     assert_eq!(playbook.schedule.expect("a schedule")["payload"], json!({ "a": 1 }));
     assert_eq!((playbook.executor.timeout_ms, playbook.executor.failures), (Some(3_600_000), Some(Failures::Lenient)));
     assert_eq!(
@@ -278,4 +278,38 @@ workflow:
     let other = parsed(&format!("{text}# more\n")).playbook;
     assert_ne!(other.digest, playbook.digest);
     assert_eq!(other.system_kinds(), ["system_pool"]);
+}
+
+#[test]
+fn names_of_credentials_stand_for_what_is_declared() {
+    let text = document("- {step: start, tool: {kind: noop}}");
+    let keychain = "
+keychain:
+  - {name: plain, kind: bearer}
+  - {name: other, kind: credential, credential: prod/api, map: {key: api_key}}
+  - {name: old, auth: pg_k8s}
+  - {name: cloud, kind: secrets, provider: gcp, auth: google, map: {key: projects/1/x}}
+  - {name: inline, kind: static, token: abc}
+  - {name: template, credential: '{{ alias }}'}
+  - {kind: bearer}
+";
+    let read = parsed(&format!("{text}{keychain}"));
+    let stands: Vec<(&str, &str)> =
+        read.playbook.keychain.iter().map(|(name, declared)| (name.as_str(), declared.credential.as_str())).collect();
+    let expected = [
+        ("cloud", "cloud"),
+        ("inline", "inline"),
+        ("old", "pg_k8s"),
+        ("other", "prod/api"),
+        ("plain", "plain"),
+        ("template", "template"),
+    ];
+    assert_eq!(stands, expected);
+    assert_eq!(read.playbook.keychain["other"].fields["key"], "api_key");
+    assert!(read.playbook.keychain["cloud"].fields.is_empty(), "where another place keeps it is no field");
+    let warnings: Vec<&str> = read.warnings.iter().map(|warning| warning.message.as_str()).collect();
+    for (warning, part) in warnings.iter().zip(["`gcp`", "`token`", "by its alias", "without a `name`"]) {
+        assert!(warning.contains(part), "{warnings:#?}");
+    }
+    assert_eq!(warnings.len(), 4, "{warnings:#?}");
 }

@@ -3,6 +3,7 @@
 //! Series are bounded per plugin, since a guest that puts a customer's name in a label would otherwise
 //! grow the server's memory for ever.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -52,6 +53,11 @@ impl CustomMetrics {
         }
         if let Some((key, _)) = labels.iter().find(|(key, value)| value.len() > LONGEST_NAME || key == "plugin") {
             return Err(wit::MetricsError::InvalidName(format!("the label `{key}` is reserved or its value too long")));
+        }
+        for (_, value) in &mut labels {
+            if let Cow::Owned(masked) = noetl_scrub::known::server().mask(value) {
+                *value = masked;
+            }
         }
         labels.push(("plugin".to_owned(), path.to_string()));
         labels.sort();
@@ -177,6 +183,15 @@ mod tests {
         let mut text = String::new();
         encode(&mut text, &registry).expect("encodes");
         assert!(text.contains("noetl_plugin_custom_rows_total{kind=\"x\",plugin=\"acme/a\"} 6"), "{text}");
+    }
+
+    #[test]
+    fn a_label_that_is_a_known_secret_is_masked() {
+        noetl_scrub::known::server().learn("label-secret");
+        let metrics = CustomMetrics::default();
+        let label = ("kind".to_owned(), "label-secret".to_owned());
+        metrics.record(&path("acme/a"), "rows".into(), vec![label], Value::Counter(1)).expect("valid");
+        assert!(!format!("{metrics:?}").contains("label-secret"));
     }
 
     #[test]

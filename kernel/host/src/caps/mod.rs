@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod objects;
 pub mod payload;
 pub mod random;
+pub mod secrets;
 
 /// What the drivers work with; shared by all calls.
 pub struct Drivers {
@@ -49,6 +50,7 @@ pub(crate) fn link(capability: Capability, linker: &mut Linker<CallState>) -> wa
         Capability::Objects => wit::objects::objects::add_to_linker::<_, Data>(linker, |state| state),
         Capability::Payload => wit::payload::payload::add_to_linker::<_, Data>(linker, |state| state),
         Capability::HttpClient => wit::http_client::http_client::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Secrets => wit::secrets::secrets::add_to_linker::<_, Data>(linker, |state| state),
     }
 }
 

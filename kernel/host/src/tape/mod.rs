@@ -13,6 +13,7 @@
 
 mod http;
 mod objects;
+mod secrets;
 mod values;
 
 use std::collections::VecDeque;

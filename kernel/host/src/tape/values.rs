@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::bindings::noetl::{http_client, kv, metrics, objects};
+use crate::bindings::noetl::{http_client, kv, metrics, objects, secrets};
 
 /// A value that can be on a tape.
 pub(crate) trait Taped: Sized {
@@ -66,6 +66,34 @@ impl Taped for u64 {
     }
     fn read(value: &Value) -> Option<Self> {
         value.as_u64()
+    }
+}
+
+impl Taped for String {
+    fn write(&self) -> Value {
+        json!(self)
+    }
+    fn read(value: &Value) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+}
+
+impl Taped for Vec<(String, String)> {
+    fn write(&self) -> Value {
+        json!(self)
+    }
+    fn read(value: &Value) -> Option<Self> {
+        let pair = |item: &Value| Some((item.get(0)?.as_str()?.to_owned(), item.get(1)?.as_str()?.to_owned()));
+        value.as_array()?.iter().map(pair).collect()
+    }
+}
+
+impl Taped for secrets::secrets::Description {
+    fn write(&self) -> Value {
+        json!({ "kind": self.kind, "fields": self.fields.write() })
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Some(Self { kind: String::read(value.get("kind")?)?, fields: Taped::read(value.get("fields")?)? })
     }
 }
 
@@ -171,6 +199,9 @@ errors! {
         TooLarge = "too-large" number,
         Failed = "failed" text,
     }
+    secrets::secrets::SecretError {
+        Unknown = "unknown" text, Unsupported = "unsupported" text, Unavailable = "unavailable" text,
+    }
 }
 
 #[cfg(test)]
@@ -193,6 +224,8 @@ mod tests {
         ];
         assert!(found.iter().all(same));
         assert!(same(&http_client::http_client::HttpError::Timeout));
+        let fields = vec![("user".to_owned(), "bob".to_owned())];
+        assert!(same(&secrets::secrets::Description { kind: "basic".to_owned(), fields }));
         assert_eq!(b"text".to_vec().write(), json!("text"));
         assert!(same(&vec![0xff_u8, 0x00]));
     }

@@ -20,6 +20,8 @@ mod objects;
 mod payload;
 #[cfg(feature = "random")]
 mod random;
+#[cfg(feature = "secrets")]
+mod secrets;
 
 use noetl_sdk::Failure;
 
@@ -43,6 +45,8 @@ fn run(input: Vec<u8>) -> Result<Vec<u8>, Failure> {
         payload::probe,
         #[cfg(feature = "http_client")]
         http_client::probe,
+        #[cfg(feature = "secrets")]
+        secrets::probe,
     ];
     if probes.is_empty() {
         return Ok(input);

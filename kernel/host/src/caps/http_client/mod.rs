@@ -4,7 +4,7 @@
 //! resolves to must be one the operator permits ([`egress`](crate::egress)). The second runs inside the resolver
 //! that the connection itself uses. Redirects are not followed here: whoever follows one sends a request of its
 //! own, which is checked like the first. Bodies are streamed in both directions, and the answer is bounded like any
-//! payload.
+//! payload. Placeholders of secrets are replaced on the way out, and secrets masked on the way in (`injection`).
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt};
-use noetl_contract::Tenant;
+use noetl_contract::{Tenant, placeholder};
 use wasmtime::component::Resource;
 
 use super::payload::{Payload, WriteError, Writer};
@@ -20,8 +20,10 @@ use crate::bindings::noetl::http_client::http_client as wit;
 use crate::state::CallState;
 
 mod direct;
+mod injection;
 
 pub use direct::Direct;
+use injection::{Form, LARGEST_BODY, Parts, Sent, inject};
 
 const MOST_HEADERS: usize = 100;
 
@@ -96,7 +98,7 @@ impl CallState {
         Duration::from_millis(self.meter.limits().wall_ms).saturating_sub(self.started.elapsed())
     }
 
-    fn outbound(&mut self, request: wit::Request) -> wasmtime::Result<Result<OutboundRequest, wit::HttpError>> {
+    async fn outbound(&mut self, request: wit::Request) -> wasmtime::Result<Result<Outgoing, wit::HttpError>> {
         let body = request.body.map(|body| self.take_in(body)).transpose()?;
         let (host, port) = match reqwest::Url::parse(&request.url) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
@@ -124,16 +126,55 @@ impl CallState {
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
             headers.push(("idempotency-key".to_owned(), self.identity.idempotency_key.clone()));
         }
+        let (mut url, drivers) = (request.url, self.drivers.clone());
+        let mut text = match body.as_ref().map(|body| readable(body, &headers, &drivers.payloads)) {
+            Some(reading) => match reading.await {
+                Ok(text) => text,
+                Err(error) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
+            },
+            None => None,
+        };
+        let parts =
+            Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
+        let using = |alias: &str, target: &str| self.using(alias, target);
+        let sent = match inject(&*drivers.wallet, using, &host, port, parts).await {
+            Ok(sent) => sent,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let body = match (body, text) {
+            (Some(body), Some((text, _))) if sent.is_some() => Some(Payload::memory(text.into(), body.media_type())),
+            (body, _) => body,
+        };
         let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
-        Ok(Ok(OutboundRequest {
+        let request = OutboundRequest {
             tenant: self.identity.tenant.clone(),
             method: request.method,
-            url: request.url,
+            url,
             headers,
-            body: body.map(|body| (body.size(), body.stream(self.drivers.payloads.clone()))),
+            body: body.map(|body| (body.size(), body.stream(drivers.payloads.clone()))),
             timeout: asked.min(self.time_left() + AFTER_THE_CALL),
-        }))
+        };
+        Ok(Ok(Outgoing { request, sent }))
     }
+}
+
+/// A request ready to leave, and the secrets in it.
+struct Outgoing {
+    request: OutboundRequest,
+    sent: Option<Sent>,
+}
+
+/// The text of a body that can have placeholders in it, and how it is read.
+async fn readable(
+    body: &Payload,
+    headers: &[(String, String)],
+    payloads: &noetl_store::payloads::Payloads,
+) -> io::Result<Option<(String, Form)>> {
+    let stated = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let media_type = stated.map_or_else(|| body.media_type(), |(_, value)| value.as_str());
+    let Some(form) = Form::of(media_type).filter(|_| body.size() <= LARGEST_BODY) else { return Ok(None) };
+    let bytes = body.read(payloads, 0, body.size()).await?;
+    Ok(String::from_utf8(bytes.into()).ok().filter(|text| placeholder::may_have(text)).map(|text| (text, form)))
 }
 
 impl wit::Host for CallState {
@@ -149,12 +190,18 @@ impl CallState {
     ) -> wasmtime::Result<Result<wit::Response, wit::HttpError>> {
         let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         self.charge(request.url.len() + request.method.len() + headers)?;
-        let outbound = match self.outbound(request)? {
-            Ok(outbound) => outbound,
+        let Outgoing { request, sent } = match self.outbound(request).await? {
+            Ok(outgoing) => outgoing,
             Err(error) => return Ok(Err(error)),
         };
         let drivers = self.drivers.clone();
-        let answer = match drivers.http.send(outbound).await {
+        let answer = match (drivers.http.send(request).await, sent) {
+            (Ok(answer), None) => Ok(answer),
+            (Ok(answer), Some(sent)) => sent.mask(answer),
+            (Err(error), None) => Err(error),
+            (Err(error), Some(sent)) => Err(sent.mask_error(error)),
+        };
+        let answer = match answer {
             Ok(answer) => answer,
             Err(error) => return Ok(Err(error.into())),
         };

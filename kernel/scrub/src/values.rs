@@ -1,0 +1,140 @@
+//! Some values in all their [`forms`], ready to be found in a text.
+//!
+//! All forms are looked for at once, in one pass over the text; of two that begin at the same place the longer one counts.
+
+use std::borrow::Cow;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
+use serde_json::Value;
+
+use crate::{PLACEHOLDER, forms, json};
+
+/// Shorter values are not looked for: they are in too many texts that have nothing to do with them.
+pub const SHORTEST: usize = 6;
+
+/// Values that can be found.
+#[derive(Debug, Default)]
+pub struct Values {
+    forms: Option<AhoCorasick>,
+    /// The value each form is one of, by its place among those that were given.
+    of: Vec<usize>,
+    longest: usize,
+}
+
+/// Whether a value is long enough to be looked for, and no part of what stands in its place.
+pub fn is_findable(value: &str) -> bool {
+    value.len() >= SHORTEST && !PLACEHOLDER.contains(value)
+}
+
+impl Values {
+    pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
+        let (mut texts, mut of) = (Vec::new(), Vec::new());
+        for (place, value) in values.into_iter().enumerate().filter(|(_, value)| is_findable(value)) {
+            for form in forms::of(value) {
+                texts.push(form);
+                of.push(place);
+            }
+        }
+        if texts.is_empty() {
+            return Self::default();
+        }
+        let longest = texts.iter().map(String::len).max().unwrap_or_default();
+        let built = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            // Small, and made quickly; it is made again for every value that is learned.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&texts);
+        Self { forms: Some(built.expect("values are bounded far below what it can hold")), of, longest }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_none()
+    }
+
+    /// Bytes of the longest form.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    pub(crate) fn find_in<'t>(&'t self, bytes: &'t [u8]) -> impl Iterator<Item = Match> + 't {
+        self.forms.iter().flat_map(move |forms| forms.find_iter(bytes))
+    }
+
+    pub fn are_in(&self, text: &str) -> bool {
+        self.forms.as_ref().is_some_and(|forms| forms.is_match(text))
+    }
+
+    /// A text without the values.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.replace(text, |_| PLACEHOLDER)
+    }
+
+    /// A text with something else in the place of each value, by its place among those that were given.
+    pub fn replace<'t, 'w>(&self, text: &'t str, with: impl Fn(usize) -> &'w str) -> Cow<'t, str> {
+        let (mut clean, mut copied) = (String::new(), 0);
+        // A form is text, so it begins and ends where letters do.
+        for found in self.find_in(text.as_bytes()) {
+            clean.push_str(&text[copied..found.start()]);
+            clean.push_str(with(self.of[found.pattern().as_usize()]));
+            copied = found.end();
+        }
+        if copied == 0 {
+            return Cow::Borrowed(text);
+        }
+        clean.push_str(&text[copied..]);
+        Cow::Owned(clean)
+    }
+
+    /// JSON without the values, which is JSON still: a number that is one of them becomes a text.
+    pub fn mask_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !self.are_in(text) {
+            return Cow::Borrowed(text);
+        }
+        match serde_json::from_str::<Value>(text) {
+            Ok(mut value) => {
+                json::walk(&mut value, &|text| self.mask(text), &|_| false);
+                Cow::Owned(value.to_string())
+            }
+            Err(_) => self.mask(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_masked_in_every_form_and_the_rest_stays() {
+        let values = Values::new(["s3cr3t/with \"all\"", "other-value"]);
+        for (given, wanted) in [
+            ("a s3cr3t/with \"all\" b", "a [REDACTED] b"),
+            (r#"{"x":"s3cr3t/with \"all\""}"#, r#"{"x":"[REDACTED]"}"#),
+            ("?t=s3cr3t%2Fwith%20%22all%22&n=1", "?t=[REDACTED]&n=1"),
+            ("Basic dTpvdGhlci12YWx1ZQ==", "Basic dTp[REDACTED]Q=="),
+            ("other-valueother-value", "[REDACTED][REDACTED]"),
+            ("ünother-valueü", "ün[REDACTED]ü"),
+        ] {
+            assert_eq!(values.mask(given), wanted);
+            assert_eq!(values.mask(&values.mask(given)), wanted, "twice is once");
+        }
+        assert!(matches!(values.mask("nothing of the sort"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn short_values_and_the_mask_itself_are_not_looked_for() {
+        for value in ["", "a", "12345", "REDACTED", "[REDACTED]", "DACTED"] {
+            assert!(Values::new([value]).is_empty(), "{value}");
+        }
+        assert!(!Values::new(["123456"]).is_empty());
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let values = Values::new(["123456", "hunter22"]);
+        let masked = values.mask_json(r#"{"n":1234567,"hunter22":["hunter22",null,12345]}"#);
+        assert_eq!(masked, r#"{"n":"[REDACTED]7","[REDACTED]":["[REDACTED]",null,12345]}"#);
+        assert!(matches!(values.mask_json(r#"{ "n" : 1.0 }"#), Cow::Borrowed(_)), "what has none is not written again");
+        assert_eq!(values.mask_json("not json: hunter22"), "not json: [REDACTED]");
+    }
+}
