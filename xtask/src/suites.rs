@@ -84,6 +84,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("faults", "guests that go wrong, and what is done about them"),
     end_to_end!("bulk", "large data in bounded memory"),
     end_to_end!("hostile", "attacks by guests, uploads and tenants, and what they do to a bystander"),
+    end_to_end!("canary", "planted secrets, and every place they must not be in"),
     end_to_end!("fuzz", "bytes from nowhere at every edge, a minute each"),
     end_to_end!("engine_api", "playbooks and executions over the HTTP interface"),
     end_to_end!("engine_crash", "the server killed while playbooks run"),

@@ -35,25 +35,30 @@ impl Learns for Ear {
     }
 }
 
+/// JSON without secrets of its tenant.
+pub(crate) fn masked_json(tenant: &Tenant, text: String) -> String {
+    let masked = known::of_tenant(tenant.as_str()).and_then(|known| match known.mask_json(&text) {
+        Cow::Owned(masked) => Some(masked),
+        Cow::Borrowed(_) => None,
+    });
+    masked.unwrap_or(text)
+}
+
 /// What a tool answered, without secrets of its tenant.
 pub(crate) fn masked(tenant: &Tenant, outcome: Result<Output, Failure>) -> Result<Output, Failure> {
     let Some(known) = known::of_tenant(tenant.as_str()) else { return outcome };
-    let json = |text: String| match known.mask_json(&text) {
-        Cow::Owned(masked) => masked,
-        Cow::Borrowed(_) => text,
-    };
     match outcome {
-        Ok(Output::Tool { output, body }) => Ok(Output::Tool { output: json(output), body }),
-        Ok(Output::Bytes(bytes)) => {
-            Ok(Output::Bytes(match std::str::from_utf8(&bytes).map(|text| known.mask_json(text)) {
-                Ok(Cow::Owned(masked)) => masked.into(),
-                // Bytes that are no text came through no encoder that is looked for.
-                Ok(Cow::Borrowed(_)) | Err(_) => bytes,
-            }))
-        }
-        Err(Failure { code, message, retryable }) => {
-            Err(Failure { code: known.mask(&code).into_owned(), message: known.mask(&message).into_owned(), retryable })
-        }
+        Ok(Output::Tool { output, body }) => Ok(Output::Tool { output: masked_json(tenant, output), body }),
+        Ok(Output::Bytes(bytes)) => Ok(Output::Bytes(match std::str::from_utf8(&bytes).map(|text| known.mask_json(text)) {
+            Ok(Cow::Owned(masked)) => masked.into(),
+            // Bytes that are no text came through no encoder that is looked for.
+            Ok(Cow::Borrowed(_)) | Err(_) => bytes,
+        })),
+        Err(Failure { code, message, retryable }) => Err(Failure {
+            code: known.mask(&code).into_owned(),
+            message: known.mask(&message).into_owned(),
+            retryable,
+        }),
     }
 }
 

@@ -310,7 +310,8 @@ impl Engine {
         let error = error.map(
             |(code, message, retryable)| serde_json::json!({"code": code, "message": message, "retryable": retryable}),
         );
-        let body = serde_json::json!({"data": {"value": value}, "error": error}).to_string().into_bytes();
+        let body = serde_json::json!({"data": {"value": value}, "error": error}).to_string();
+        let body = crate::heard::masked_json(&self.header(execution)?.tenant, body).into_bytes();
         let report = Report { command: command.to_owned(), body, stored: None };
         self.tell(execution, Happening::Report(report)).await
     }

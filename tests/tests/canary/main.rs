@@ -1,0 +1,151 @@
+//! Planted secrets: twenty of them go out in every way a playbook can send one, to a server that tells back all it was
+//! told, and in ways that fail. The server gets the real values; no file, line of the log, metric or answer of the API has
+//! one, in any encoding.
+
+mod echo;
+mod planted;
+mod search;
+mod ways;
+
+use noetl_tests::{Api, Server};
+use serde_json::{Value, json};
+
+use echo::Echo;
+use planted::{PLANTED, Planted, percent};
+use search::Search;
+
+/// A server whose components are ready.
+async fn server() -> Server {
+    let environment = [("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true"), ("NOETL_LOG_LEVEL", "debug")];
+    let server = Server::start_with(&environment);
+    let nobody = server.nobody();
+    while nobody.get("/ready").await.status != 200 {}
+    server
+}
+
+/// Puts every secret into the wallet, bound to these hosts.
+async fn plant(api: &Api, hosts: &[&str]) {
+    for planted in &PLANTED {
+        let body = json!({
+            "name": planted.alias, "type": planted.kind, "data": planted.data(), "hosts": hosts,
+        });
+        api.post("/api/credentials", body).await.is(201);
+    }
+}
+
+async fn run(api: &Api, path: &str, payload: Value) -> String {
+    let answer = api.post("/api/execute?wait=60", json!({ "path": path, "payload": payload })).await.is(200);
+    answer.json()["execution_id"].as_str().expect("an id").to_owned()
+}
+
+/// Everything the API says of an execution.
+async fn look_at(api: &Api, id: &str, search: &Search) {
+    let shown = ["", "?consistency=strong", "/status", "/commands", "/events", "/why"];
+    let paths = shown.map(|part| format!("/api/executions/{id}{part}"));
+    let replay = format!("/api/replay/state?execution_id={id}");
+    for path in paths.iter().chain([&replay]) {
+        let answer = api.get(path).await;
+        assert!(answer.status < 400, "{} answered {}: {}", answer.what, answer.status, answer.text());
+        search.text(&answer.what, &answer.bytes);
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_anywhere_but_where_it_was_sent() {
+    let (echo, server) = (Echo::start().await, server().await);
+    let (api, search) = (server.admin(), Search::new());
+    let elsewhere = Echo::start().await;
+    let closed = echo::closed_port().await;
+    plant(&api, &[&echo.host, &closed]).await;
+    for (path, text) in ways::playbooks() {
+        let answer = api.send(api.request(reqwest::Method::POST, "/api/catalog/register").body(text)).await;
+        assert!(answer.status < 300, "{path}: {}", answer.text());
+    }
+
+    let mut executions = Vec::new();
+    for planted in &PLANTED {
+        for way in ways::WAYS {
+            let payload = json!({
+                "alias": planted.alias, "field": planted.field, "header_field": planted.header_field(),
+                "url": echo.url, "closed": format!("http://{closed}"), "elsewhere": elsewhere.url,
+            });
+            let from = echo.received().len();
+            let id = run(&api, &format!("canary/{way}"), payload).await;
+            let received = echo.received()[from..].concat();
+            if let Some(wanted) = ways::on_the_wire(way, planted) {
+                assert!(received.contains(&wanted), "{way} of {}: {wanted:?} was not sent in\n{received}", planted.alias);
+            }
+            executions.push(id);
+        }
+    }
+    assert!(executions.len() >= 200, "{} executions", executions.len());
+    assert_eq!(elsewhere.received(), Vec::<String>::new(), "no secret goes where it is not bound to");
+
+    for id in &executions {
+        look_at(&api, id, &search).await;
+    }
+    for path in ["/metrics", "/api/executions?limit=500", "/api/plugins/tools/http:logs?limit=1000", "/api/credentials"] {
+        let answer = api.get(path).await;
+        assert!(answer.status < 400, "{} answered {}: {}", answer.what, answer.status, answer.text());
+        search.text(&answer.what, &answer.bytes);
+    }
+    search.text("the server's log", server.said().as_bytes());
+    let (data, said) = server.stop();
+    search.text("the server's log", said.as_bytes());
+    search.files(data.path());
+}
+
+/// A step's next steps get what it answered, and only secrets of the wallet are masked in it.
+#[tokio::test]
+async fn what_is_no_secret_of_the_wallet_reaches_the_next_step_as_it_is() {
+    let (echo, server) = (Echo::start().await, server().await);
+    let api = server.admin();
+    plant(&api, &[&echo.host]).await;
+    let steps = json!([
+        {"step": "start", "tool": {"kind": "http", "url": "{{ url }}/echo?q={{ keychain['canary-00'].token }}",
+                                   "headers": {"x-session": "sk-1234567890ABCDEFGH"}},
+         "next": {"arcs": [{"step": "end"}]}},
+        {"step": "end", "tool": {"kind": "noop", "result": "{{ start.data.head }}"}},
+    ]);
+    let text = ways::playbook("canary/session", steps);
+    api.send(api.request(reqwest::Method::POST, "/api/catalog/register").body(text)).await;
+    let body = json!({ "path": "canary/session", "payload": { "url": echo.url } });
+    let done = api.post("/api/execute?wait=60", body).await.is(200).json();
+    let output = done["output"].as_str().unwrap_or_else(|| panic!("a text: {done}"));
+    assert!(output.contains("sk-1234567890ABCDEFGH"), "{output}");
+    assert!(output.contains("q=[REDACTED]"), "{output}");
+    assert!(!output.contains(PLANTED[0].secret), "{output}");
+}
+
+/// The search itself finds what it is for.
+#[test]
+fn the_search_finds_a_secret_in_every_encoding() {
+    let search = Search::new();
+    for planted in &PLANTED {
+        let secret = planted.secret;
+        let base64 = |text: String| planted::base64(&text);
+        for text in [
+            secret.to_owned(),
+            format!("x={}&", percent(secret)),
+            json!({ "a": secret }).to_string(),
+            base64(secret.to_owned()),
+            base64(format!("a{secret}")),
+            base64(format!("ab{secret}z")),
+        ] {
+            assert!(search.found(text.as_bytes()).is_some(), "{secret} in {text}");
+        }
+    }
+    assert_eq!(search.found(b"nothing of the sort"), None);
+    assert!(PLANTED.iter().map(|planted: &Planted| planted.alias).collect::<std::collections::BTreeSet<_>>().len() >= 20);
+}
+
+/// What a playbook writes and what the host looks for is one text.
+#[test]
+fn templates_and_the_host_agree_on_placeholders() {
+    for (alias, field) in [("a", "token"), ("my cred/ü", "x.y"), ("A-b_9", "~")] {
+        let written = noetl_flow::keychain::placeholder(alias, field);
+        assert_eq!(written, noetl_contract::placeholder::write(alias, field));
+        let found = noetl_contract::placeholder::find(&written);
+        assert_eq!((found[0].alias.as_str(), found[0].field.as_str()), (alias, field));
+    }
+}
