@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use noetl_contract::manifest::InstancePolicy;
 use noetl_contract::{CapabilitySet, Digest, Limits, Manifest, PluginPath, Ring, Tenant, inspect};
+use noetl_host::caps::files::Files;
 use noetl_host::caps::http_client::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use noetl_host::caps::log::{Level, LogSink};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
@@ -200,6 +201,7 @@ fn start(folder: &std::path::Path) -> Result<Host> {
         payloads,
         http: Arc::new(Quiet),
         wallet: Arc::new(noetl_store::wallet::Empty),
+        files: Files::default(),
         max_payload: 1 << 30,
     };
     let options = HostOptions {

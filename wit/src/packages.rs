@@ -45,6 +45,7 @@ pub const SOURCES: &[Source] = sources![
     "objects" "0.1.0",
     "http-client" "0.1.0",
     "secrets" "0.1.0",
+    "files" "0.1.0",
     "worlds" "0.1.0",
     "interpreter" "0.1.0",
     "engine" "0.1.0",

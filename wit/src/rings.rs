@@ -35,6 +35,7 @@ pub enum Capability {
     Payload,
     HttpClient,
     Secrets,
+    Files,
 }
 
 impl Ring {
@@ -76,7 +77,7 @@ impl Ring {
 }
 
 impl Capability {
-    pub const ALL: [Capability; 9] = [
+    pub const ALL: [Capability; 10] = [
         Capability::Log,
         Capability::Metrics,
         Capability::Clock,
@@ -86,6 +87,7 @@ impl Capability {
         Capability::Payload,
         Capability::HttpClient,
         Capability::Secrets,
+        Capability::Files,
     ];
 
     pub fn name(self) -> &'static str {
@@ -99,6 +101,7 @@ impl Capability {
             Capability::Payload => "payload",
             Capability::HttpClient => "http-client",
             Capability::Secrets => "secrets",
+            Capability::Files => "files",
         }
     }
 
@@ -142,7 +145,7 @@ impl FromStr for Ring {
         Ring::ALL.into_iter().find(|ring| ring.name() == text).ok_or_else(|| InvalidId {
             what: "ring",
             given: text.to_owned(),
-            rule: "use pure, user, tenant or system",
+            rule: "use log, metrics, clock, random, kv, objects, payload, http-client, secrets or files",
         })
     }
 }
@@ -153,7 +156,7 @@ impl FromStr for Capability {
         Capability::ALL.into_iter().find(|capability| capability.name() == text).ok_or_else(|| InvalidId {
             what: "capability",
             given: text.to_owned(),
-            rule: "use log, metrics, clock, random, kv, objects, payload, http-client or secrets",
+            rule: "use log, metrics, clock, random, kv, objects, payload, http-client, secrets or files",
         })
     }
 }

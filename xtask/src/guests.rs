@@ -7,6 +7,8 @@
 //! greet-loud = { features = ["loud"], plugin = "plugin-loud.toml" }
 //! ```
 //!
+//! A folder without a `Cargo.toml` is source text: it is packed as it is, and an interpreter runs it.
+//!
 //! System components are written to `<target>/guests/system/<path>.wasm`, with `__` for the `/` of the plugin's path, and
 //! test guests to `<target>/guests/test/<name>.wasm`. Beside each lies the hash of everything it was made from; a component
 //! is built when that hash is not the current one, so that a second run does nothing. A file is replaced in one step and only
@@ -17,8 +19,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use noetl_contract::Manifest;
+use anyhow::{Context, Result, bail, ensure};
+use noetl_contract::{Manifest, inspect, source};
 use noetl_guest_build::{BuildRequest, Toolchain};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -81,15 +83,8 @@ pub fn build_all(project: &Project) -> Result<()> {
     let total = changed.len();
     for (index, (guest, file, inputs)) in changed.into_iter().enumerate() {
         step.now(&format!("guest {} ({} of {total})", guest.name, index + 1));
-        let request = BuildRequest {
-            features: guest.features.clone(),
-            manifest: Some(guest.manifest.clone()),
-            source_root: Some(project.root.clone()),
-            quiet: true,
-            ..BuildRequest::new(&guest.crate_dir)
-        };
-        let built = toolchain.build(&request).with_context(|| format!("build guest {}", guest.name))?;
-        write(&file, &built.component)?;
+        let component = guest.make(project, &toolchain).with_context(|| format!("build guest {}", guest.name))?;
+        write(&file, &component)?;
         // Last, so that a crash before it leads to another build and not to a stale component.
         write(&stamp(&file), inputs.as_bytes())?;
     }
@@ -100,6 +95,29 @@ pub fn build_all(project: &Project) -> Result<()> {
 impl Guest {
     fn output(&self, project: &Project) -> PathBuf {
         project.guests().join(self.kind.folder()).join(format!("{}.wasm", self.name))
+    }
+
+    /// Whether it is text for an interpreter, and no crate.
+    fn is_source(&self) -> bool {
+        !self.crate_dir.join("Cargo.toml").is_file()
+    }
+
+    fn make(&self, project: &Project, toolchain: &Toolchain) -> Result<Vec<u8>> {
+        if self.is_source() {
+            let manifest = fs::read_to_string(&self.manifest)?;
+            let packed = source::pack(&manifest, &noetl_guest_build::source::bundle(&self.crate_dir)?)?;
+            let skew = inspect::inspect(&packed)?.skew;
+            ensure!(skew.is_empty(), "{}", skew.join("\n"));
+            return Ok(packed);
+        }
+        let request = BuildRequest {
+            features: self.features.clone(),
+            manifest: Some(self.manifest.clone()),
+            source_root: Some(project.root.clone()),
+            quiet: true,
+            ..BuildRequest::new(&self.crate_dir)
+        };
+        Ok(toolchain.build(&request)?.component)
     }
 }
 
@@ -181,6 +199,10 @@ pub fn path_in(manifest: &Path) -> Result<String> {
 /// The hash of everything that can change the component.
 fn inputs(guest: &Guest, root: &Path, toolchain: &Toolchain) -> Result<String> {
     let mut hash = Sha256::new();
+    if guest.is_source() {
+        hash_files(&mut hash, &guest.crate_dir, root, &|path| !path.ends_with("__pycache__"))?;
+        return Ok(hex::encode(hash.finalize()));
+    }
     hash.update(format!("{} {:?} {}\n", toolchain.id(), guest.features, guest.manifest.display()));
     for folder in COMMON {
         // Of the contract, guests see the WIT and not the crate that reads it.
@@ -268,6 +290,7 @@ mod tests {
         put(root.path(), "plugins/Cargo.toml", "[workspace]\n");
         put(root.path(), "plugins/shared/src/lib.rs", "// for all\n");
         put(root.path(), "plugins/tools/noop/plugin.toml", &manifest("tools/noop"));
+        put(root.path(), "plugins/tools/noop/Cargo.toml", "");
         put(root.path(), "plugins/tools/echo/plugin.toml", &manifest("tools/echo"));
         put(root.path(), "tests/guests/greet/plugin.toml", &manifest("acme/demo/greet"));
         put(root.path(), "tests/guests/greet/variants.toml", "greet-loud = { features = [\"loud\"] }\n");

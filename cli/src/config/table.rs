@@ -161,6 +161,8 @@ pub const TABLE: &[Row] = rows! {
         "Whose signatures plugins need, by namespace: `system/=ed25519:...|ed25519:...` takes what one of the keys has signed. A namespace ends in `/`, or is one path, or `*` for all. All entries that match a path have to be met. Signatures are verified at the push and whenever a version is made ready, so after a restart with other keys an unsigned version is not served. What is compiled into the binary needs none.";
     "policy.http_private_addresses": Kind::Flag, "false", "0.1.0",
         "Whether plugins may reach loopback and private addresses. Link-local addresses and services that hand out a machine's credentials stay out of reach.";
+    "files.folder": Kind::Folder, "", "0.1.0",
+        "Folder of files that plugins with the capability `files` may read, such as the scripts of `python` steps; they can neither write nor list it, and no link in it leads out of it. `{tenant}` in it stands for the name of the tenant, which gives each one a folder of its own; without it only the tenant `main` may read. Empty means none.";
     "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
         "Log lines of plugins kept in memory for `noetl plugin logs`; the oldest go first.";
     "engine.shards": number(0, 1024, "threads"), "0", "0.1.0",

@@ -13,9 +13,9 @@
 //! What it leaves out is `main/<name of the file>`, a tool, version 0.1.0 (one more than the newest there is when it is
 //! pushed), `log` and `payload`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use noetl_contract::source::{self, Bundle};
+use noetl_contract::source;
 use noetl_contract::{Manifest, PluginPath};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
@@ -25,19 +25,6 @@ use crate::failure::{self, Failure, Outcome};
 /// Languages by the endings of their files, and how a comment begins in them.
 const LANGUAGES: [(&str, &str, &str); 4] =
     [("py", "python", "#"), ("js", "js", "//"), ("mjs", "js", "//"), ("ts", "js", "//")];
-
-/// What is in a project's folder and not in the plugin. Names that begin with a dot are left out too.
-pub const LEFT_OUT: [&str; 9] = [
-    "target",
-    "cases",
-    "tests",
-    "node_modules",
-    "__pycache__",
-    "plugin.toml",
-    "README.md",
-    "pyproject.toml",
-    "jsconfig.json",
-];
 
 /// The version of a file that names none, where none of it was pushed yet.
 pub const FIRST_VERSION: &str = "0.1.0";
@@ -118,18 +105,7 @@ fn path_name(file: &str) -> String {
 
 /// The plugin made of a file or of a project's folder, under a manifest.
 pub fn pack(what: &Path, manifest_text: &str) -> Outcome<Component> {
-    let mut bundle = Bundle::default();
-    if what.is_file() {
-        add(&mut bundle, what, what.file_name().and_then(|name| name.to_str()).unwrap_or_default())?;
-    } else {
-        for file in files(what)? {
-            let name = file.strip_prefix(what).unwrap_or(&file);
-            let name = name
-                .to_str()
-                .ok_or_else(|| Failure::failed(format!("{} has a name that is not UTF-8", file.display())))?;
-            add(&mut bundle, &file, name)?;
-        }
-    }
+    let bundle = noetl_guest_build::source::bundle(what).map_err(|error| Failure::failed(error.to_string()))?;
     let shown = what.display().to_string();
     let bytes = source::pack(manifest_text, &bundle).map_err(|error| Failure::failed(format!("{shown}: {error}")))?;
     let mut component = Component::parse(shown, bytes)?;
@@ -139,40 +115,10 @@ pub fn pack(what: &Path, manifest_text: &str) -> Outcome<Component> {
     Ok(component)
 }
 
-fn add(bundle: &mut Bundle, file: &Path, name: &str) -> Outcome {
-    let content = std::fs::read(file).map_err(failure::io("read", file))?;
-    let refused = |error: source::SourceError| {
-        Failure::failed(format!("{}: {error}", file.display()))
-            .next(format!("these are left out: {}, and names that begin with a dot", LEFT_OUT.join(", ")))
-    };
-    bundle.add(name, content).map_err(refused)
-}
-
-/// Every file of a project that belongs to the plugin.
-fn files(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).map_err(failure::io("read", &folder))? {
-            let entry = entry.map_err(failure::io("read", &folder))?;
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with('.') || LEFT_OUT.contains(&name.as_ref()) {
-                continue;
-            }
-            let path = entry.path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                found.push(path);
-            }
-        }
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn write(folder: &Path, name: &str, text: &str) -> PathBuf {

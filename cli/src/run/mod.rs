@@ -122,10 +122,11 @@ impl Run {
             checked.playbook.is_some_and(|playbook| playbook.tools().any(|tool| tool.kind == "playbook"));
         let siblings = if with_children { siblings(&self.file)? } else { Vec::new() };
         let (kernel, ended) = runtime.block_on(async {
-            let kernel = self.start(&settings, &place, context).await?;
-            let ended = self.execute(&kernel, &source, &siblings, payload, context).await;
-            kernel.engine().stop().await;
-            Ok((kernel, ended))
+            let begun = self.start(&settings, &place, context).await?;
+            let ended = self.execute(&begun.kernel, &source, &siblings, payload, context).await;
+            begun.kernel.engine().stop().await;
+            begun.keep();
+            Ok((begun.kernel, ended))
         })?;
         // The kernel goes outside of the runtime, because it waits for its own threads when it is dropped.
         drop(runtime);
@@ -133,17 +134,17 @@ impl Run {
         report(&ended?, &place, context)
     }
 
-    async fn start(&self, settings: &Settings, place: &Place, context: &Context) -> Outcome<Arc<Kernel>> {
+    async fn start(&self, settings: &Settings, place: &Place, context: &Context) -> Outcome<serve::Begun> {
         let folder = serve::open_folder(place.path())?;
-        let started = serve::start_kernel(serve::options::kernel(settings), folder).await?;
-        if let Some(compiling) = started.compiling {
+        let mut started = serve::start_kernel(serve::options::kernel(settings), folder).await?;
+        if let Some(compiling) = started.compiling.take() {
             if !self.quiet && !context.output.json {
                 context.output.say("making the engine's components ready; the next run has them at once");
             }
             // All of them, so that what was compiled can be kept whole. A panic there is reported by the runtime.
             let _ = compiling.await;
         }
-        Ok(started.kernel)
+        Ok(started)
     }
 
     async fn execute(

@@ -35,7 +35,10 @@ impl MachineCode {
     pub fn of_user(embedded: &[Embedded]) -> Option<Self> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-        let is_later = |embedded: &&Embedded| embedded.manifest.world == World::Interpreter;
+        // Source text has no machine code at all, and waits for that of its interpreter.
+        let is_later = |embedded: &&Embedded| {
+            embedded.manifest.world == World::Interpreter || embedded.manifest.source.is_some()
+        };
         let digests = |embedded: &Embedded| embedded.digest.hex();
         let code = Self::at(base.join("noetl/machine-code"), embedded.iter().map(digests))?;
         Some(Self { later: embedded.iter().filter(is_later).map(digests).collect(), ..code })

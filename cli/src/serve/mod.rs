@@ -116,6 +116,15 @@ pub struct Begun {
     code: Option<(MachineCode, PathBuf)>,
 }
 
+impl Begun {
+    /// Keeps what calls had compiled, such as an interpreter.
+    pub fn keep(&self) {
+        if let Some((code, cache)) = &self.code {
+            code.keep(cache);
+        }
+    }
+}
+
 /// A kernel with the components of this binary.
 pub async fn start_kernel(options: Options, folder: DataFolder) -> Outcome<Begun> {
     // Fails only when a provider is already installed, which is as good.

@@ -55,6 +55,7 @@ pub fn kernel(settings: &Settings) -> Options {
             signers(settings.list("policy.signers")).expect("the table has checked the signers"),
         ),
         http_private_addresses: settings.flag("policy.http_private_addresses"),
+        files: Some(settings.text("files.folder").to_owned()).filter(|folder| !folder.is_empty()),
         max_payload: mib("host.max_payload_mb"),
         rollback: rollback(settings),
         log_lines: settings.number("logs.keep_lines") as usize,

@@ -18,7 +18,7 @@ use super::memory::{Memory, Stage};
 use super::outcome::Outcome;
 use super::plan::{Plan, Planned};
 use super::policy::{Verdict, matching, render, verdict, write};
-use super::prepare::{Prepared, prepare};
+use super::prepare::{Caller, Prepared, prepare};
 use super::report::finished;
 use super::scope::{Bulk, Scope, missing, read_bulk, whole};
 use super::turn::{Action, News, Next, Turn};
@@ -184,7 +184,8 @@ impl Run<'_> {
         }
         self.memory.tried += 1;
         let attempt = self.memory.counts().0.saturating_add(1);
-        match prepare(tool, &self.scope()?, attempt) {
+        let caller = Caller { execution: self.command.0, step: &plan.step, attempt };
+        match prepare(tool, &self.scope()?, &caller) {
             Ok(Prepared { action, stage }) => {
                 self.memory.counts().0 = attempt;
                 self.memory.calls = self.memory.calls.saturating_add(1);
@@ -221,7 +222,7 @@ impl Run<'_> {
     /// Applies `set` and the rules.
     fn judge(&mut self, tool: &Planned, outcome: &Outcome) -> Result<Verdict, Failure> {
         let unclear = |error: crate::template::RenderError| failure("template", format!("`{}`: {error}", tool.label));
-        if !tool.set.is_empty() && outcome.answered {
+        if !tool.set.is_empty() && outcome.answered && !outcome.broke {
             let scope = self.scope()?;
             let context = scope.context(&tool.after, [("output", step_value(&outcome.data, false, None))]);
             let values = render(&tool.set, &context).map_err(unclear)?;

@@ -1,7 +1,9 @@
 //! What came of calling a tool or running a playbook, as the rules see it.
 //!
 //! A failure is a value like any other: rules decide what to make of it. Some tools answer with a failure: HTTP tools
-//! answer whatever the server said, and a status of 400 and above is an error of the kinds below.
+//! answer whatever the server said, and a status of 400 and above is an error of the kinds below. A tool that has
+//! something to say beside its failure, such as what a script printed before it broke, answers with the field `_failure`
+//! (`code`, `message`, `retryable`) among its own.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -19,6 +21,9 @@ pub(super) struct Outcome {
     pub failure: Option<Failure>,
     /// Whether `data` is the tool's own.
     pub answered: bool,
+    /// Whether the tool broke off, so that `data` is what is left of it and nothing to set variables from.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broke: bool,
     #[serde(default)]
     pub duration_ms: u64,
     /// Where the whole of `data` is, if it is an extract.
@@ -45,14 +50,12 @@ struct Answer {
 
 impl Outcome {
     pub(super) fn success(data: Json) -> Self {
-        Self { data, failure: None, answered: true, duration_ms: 0, load: None }
+        Self { data, failure: None, answered: true, broke: false, duration_ms: 0, load: None }
     }
 
     pub(super) fn failure(code: &str, message: String, retryable: bool) -> Self {
         let failure = Failure { code: code.to_owned(), message, retryable };
-        let data = json!({"status": "error", "error": {"kind": failure.code, "code": failure.code,
-            "message": failure.message, "retryable": failure.retryable}});
-        Self { data, failure: Some(failure), answered: false, duration_ms: 0, load: None }
+        Self { failure: Some(failure.clone()), answered: false, ..Self::success(told(&failure)) }
     }
 
     pub(super) fn called(kind: &str, called: Called) -> Self {
@@ -135,8 +138,17 @@ impl Outcome {
         if let Some(status) = http_status {
             envelope["http"] = json!({"status": status, "headers": self.data.get("headers")});
         }
+        if let (Some(_), Some(exception)) = (&self.failure, self.data.get("py")) {
+            envelope["py"] = exception.clone();
+        }
         envelope
     }
+}
+
+/// A failure as data.
+fn told(failure: &Failure) -> Json {
+    json!({"status": "error", "error": {"kind": failure.code, "code": failure.code, "message": failure.message,
+        "retryable": failure.retryable}})
 }
 
 /// Fields of an object over others; anything else as `data`.
@@ -157,6 +169,13 @@ fn answer(kind: &str, answered: Answered) -> Outcome {
             return Outcome::failure("invalid_output", format!("the tool's answer is not JSON: {error}"), false);
         }
     };
+    if let Some(failure) = own_failure(&output) {
+        let mut data = told(&failure);
+        if let (Json::Object(data), Json::Object(own)) = (&mut data, output) {
+            data.extend(own.into_iter().filter(|(name, _)| name != OWN_FAILURE));
+        }
+        return Outcome { failure: Some(failure), broke: true, ..Outcome::success(data) };
+    }
     if let Some((sha256, size, media_type)) = answered.body {
         let address = payload_address(&Reference { sha256, size });
         let mut fields = Map::new();
@@ -168,6 +187,13 @@ fn answer(kind: &str, answered: Answered) -> Outcome {
     }
     let failure = (kind == "http").then(|| http_failure(&output)).flatten();
     Outcome { failure, ..Outcome::success(output) }
+}
+
+/// Where an answer says that it is a failure.
+const OWN_FAILURE: &str = "_failure";
+
+fn own_failure(output: &Json) -> Option<Failure> {
+    serde_json::from_value(output.get(OWN_FAILURE)?.clone()).ok()
 }
 
 /// The failure an HTTP answer is.

@@ -7,6 +7,7 @@ use crate::template::{Guard, References, RenderError, Tree, Value, keychain};
 
 #[derive(Debug)]
 pub(super) struct Plan {
+    pub step: String,
     pub tools: Vec<Planned>,
     pub pipeline: bool,
     pub select: Vec<String>,
@@ -58,7 +59,7 @@ impl Plan {
             spec.tools.iter().flat_map(|tool| &tool.rules).any(|rule| matches!(rule.action, Some(Action::Jump { .. })));
         let tools = spec.tools.into_iter().map(planned).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
         let keychain = (!spec.keychain.is_empty()).then(|| keychain(&spec.keychain));
-        Ok(Self { tools, pipeline: spec.pipeline, select: spec.output_select, keychain, jumps })
+        Ok(Self { step: spec.step, tools, pipeline: spec.pipeline, select: spec.output_select, keychain, jumps })
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a tool's templates to the call of it.
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::memory::Stage;
 use super::outcome::{Outcome, Wanted};
@@ -17,8 +17,19 @@ pub(super) struct Prepared {
     pub stage: Stage,
 }
 
+/// Who calls, for tools that tell it to the code of a step.
+pub(super) struct Caller<'a> {
+    pub execution: u64,
+    pub step: &'a str,
+    /// The how-manieth call of the tool.
+    pub attempt: u32,
+}
+
+/// Tools that run the step's own code, which may ask where it is.
+const TOLD: &[&str] = &["python", "javascript"];
+
 /// What cannot be rendered, or makes no call, is an outcome like that of a tool that failed.
-pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, attempt: u32) -> Result<Prepared, Box<Outcome>> {
+pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) -> Result<Prepared, Box<Outcome>> {
     let (input, mut config) = rendered(tool, scope)
         .map_err(|error| Box::new(Outcome::failure("template", format!("`{}`: {error}", tool.label), false)))?;
     if tool.kind == "playbook" {
@@ -33,7 +44,7 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, attempt: u32) -> Result
         capabilities: None,
         timeout_ms: tool.timeout_ms,
         label: tool.label.clone(),
-        attempt,
+        attempt: caller.attempt,
     };
     let arguments = if tool.kind == "wasm" {
         name_plugin(&mut call, &config).map_err(invalid)?;
@@ -41,6 +52,12 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, attempt: u32) -> Result
     } else {
         if !input.is_empty() {
             config.insert("input".to_owned(), Json::Object(input));
+        }
+        if TOLD.contains(&tool.kind.as_str()) {
+            // Ids are text everywhere, because JavaScript cannot count that far.
+            let context = json!({ "execution_id": caller.execution.to_string(), "step": caller.step,
+                                  "attempt": caller.attempt });
+            config.insert("context".to_owned(), context);
         }
         config
     };

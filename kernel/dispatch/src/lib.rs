@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use noetl_contract::{CapabilitySet, Limits};
+use noetl_host::caps::files::Files;
 use noetl_host::caps::http_client::{Direct, Outbound};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
@@ -82,6 +83,8 @@ pub struct Options {
     /// Whose signatures which paths want.
     pub signers: SignerPolicy,
     pub http_private_addresses: bool,
+    /// What plugins may read with the capability `files`; `{tenant}` in it is the tenant's name.
+    pub files: Option<String>,
     pub max_payload: u64,
     pub rollback: RollbackOptions,
     pub log_lines: usize,
@@ -123,6 +126,7 @@ impl Options {
             denied: CapabilitySet::EMPTY,
             signers: SignerPolicy::default(),
             http_private_addresses: false,
+            files: None,
             max_payload: 4 << 30,
             rollback: RollbackOptions::default(),
             log_lines: 10_000,
@@ -192,6 +196,7 @@ impl Kernel {
             payloads: payloads.clone(),
             http,
             wallet: Arc::new(heard::Heard(wallet.clone())),
+            files: Files::new(options.files.as_deref()),
             max_payload: options.max_payload,
         };
         let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;

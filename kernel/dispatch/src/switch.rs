@@ -258,8 +258,11 @@ impl Kernel {
     async fn settle(&self) {
         for resolved in self.catalog.active() {
             let entry = &resolved.entry;
-            // An interpreter is loaded with the first plugin it runs.
+            // An interpreter is loaded with the first plugin it runs; so that a server without any need not have one, the
+            // source text of the binary's own is made ready by the first call of it.
+            let waits = entry.manifest.source.is_some() && matches!(resolved.bytes, BytesAt::Embedded(_));
             if entry.manifest.world != World::Interpreter
+                && !waits
                 && self.host.ready(&entry.digest).is_none()
                 && let Err(error) = self.prepare(&resolved).await
             {

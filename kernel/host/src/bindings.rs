@@ -16,6 +16,7 @@ wasmtime::component::bindgen!({
         "../../wit/objects/0.1.0",
         "../../wit/http-client/0.1.0",
         "../../wit/secrets/0.1.0",
+        "../../wit/files/0.1.0",
         "../../wit/worlds/0.1.0",
     ],
     imports: {
@@ -23,6 +24,7 @@ wasmtime::component::bindgen!({
         "noetl:objects/objects": async | trappable,
         "noetl:http-client/http-client": async | trappable,
         "noetl:secrets/secrets": async | trappable,
+        "noetl:files/files": async | trappable,
         default: trappable,
     },
     with: {

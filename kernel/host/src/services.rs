@@ -36,6 +36,7 @@ mod bindings {
             "../../wit/objects/0.1.0",
             "../../wit/http-client/0.1.0",
             "../../wit/secrets/0.1.0",
+            "../../wit/files/0.1.0",
             "../../wit/worlds/0.1.0",
             "../../wit/engine/0.1.0",
         ],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random
 import sys
 from types import ModuleType
@@ -21,6 +22,8 @@ from wit_world.imports import tooling
 
 import failing
 import library
+import waiting
+import web
 from program import Program
 
 
@@ -49,7 +52,8 @@ class WitWorld(wit_world.WitWorld):
         answer = ask(parsed(request.arguments))
         if isinstance(answer, noetl.Response):
             given = None if answer.body is None else answer.body.give()
-            return tooling.Response(as_json(answer.output), given)
+            output = as_json(answer.output) if answer.encoded is None else answer.encoded
+            return tooling.Response(output, given)
         return tooling.Response(as_json(answer), None)
 
 
@@ -109,6 +113,10 @@ def as_bytes(value: Any) -> bytes:
 
 
 library.bring()
+web.install()
+waiting.install()
+# Of the machine that builds the component; a sandbox has none of its own.
+os.environ.clear()
 gc.collect()
 # What is here now stays: a collection in a sandbox need not look at it, nor copy its pages.
 gc.freeze()

@@ -23,8 +23,9 @@ LEFT_OUT = {
 PARTS = (
     "collections.abc", "concurrent.futures", "email.message", "email.mime.multipart", "email.mime.text", "email.parser",
     "email.policy", "encodings.idna", "encodings.latin_1", "encodings.utf_16", "encodings.utf_32", "encodings.cp1252",
-    "html.entities", "html.parser", "importlib.resources", "json.tool", "logging.handlers", "os.path", "unittest.mock",
-    "urllib.error", "urllib.parse", "xml.dom.minidom", "xml.etree.ElementTree", "xml.sax.saxutils",
+    "html.entities", "html.parser", "http.client", "http.cookiejar", "http.cookies", "importlib.resources", "json.tool",
+    "logging.handlers", "os.path", "unittest.mock", "urllib.error", "urllib.parse", "urllib.request", "xml.dom.minidom",
+    "xml.etree.ElementTree", "xml.sax.saxutils",
 )  # fmt: skip
 
 

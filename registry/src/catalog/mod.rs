@@ -56,11 +56,16 @@ pub struct Catalog {
 impl Catalog {
     /// Folds the catalog's stream. The log must outlive the catalog and is the only thing it is read from.
     pub fn open(log: Arc<dyn Log>, payloads: Payloads, embedded: Vec<Embedded>) -> Result<Arc<Self>, OpenError> {
+        let digests: BTreeMap<PluginPath, Digest> =
+            embedded.iter().map(|component| (component.manifest.path.clone(), component.digest)).collect();
         let mut builtins = BTreeMap::new();
         for component in embedded {
             let path = component.manifest.path.clone();
             let bytes = component.bytes;
-            let entry = Arc::new(embedded_entry(component));
+            // What is source text runs on the interpreter it was built with, which is in the same binary.
+            let source = component.manifest.source.as_ref();
+            let interpreter = source.and_then(|source| digests.get(&source.language.interpreter()).copied());
+            let entry = Arc::new(embedded_entry(component, interpreter));
             if builtins.insert(path.clone(), Builtin { entry, bytes }).is_some() {
                 return Err(OpenError::EmbeddedTwice(path));
             }
@@ -99,7 +104,7 @@ impl Catalog {
     }
 }
 
-fn embedded_entry(component: Embedded) -> Entry {
+fn embedded_entry(component: Embedded, interpreter: Option<Digest>) -> Entry {
     Entry {
         path: component.manifest.path.clone(),
         version: component.manifest.version.clone(),
@@ -107,7 +112,7 @@ fn embedded_entry(component: Embedded) -> Entry {
         size: component.bytes.len() as u64,
         ring: component.ring,
         imports: noetl_contract::inspect::import_names(component.bytes).unwrap_or_default(),
-        interpreter: None,
+        interpreter,
         manifest: Arc::new(component.manifest),
         pushed_at_ms: 0,
         pushed_by: "binary".to_owned(),

@@ -1,7 +1,7 @@
 //! From a guest crate to a component: find a compiler for WebAssembly, run it, wrap its output.
 //!
 //! Used by `cargo xtask build` for the platform's own components and by `noetl plugin build` for an author's, so that
-//! both are made in the same way. The invariants:
+//! both are made in the same way. A plugin that is source text is not compiled; [`source`] collects its files. The invariants:
 //!
 //! 1. The same sources, compiler and lock file give the same bytes, wherever the target folder is.
 //! 2. No path of the machine that built it is in a component.
@@ -17,6 +17,7 @@ pub mod dependencies;
 mod install;
 mod process;
 pub mod shared;
+pub mod source;
 mod toolchain;
 
 pub use build::{BuildError, BuildRequest, Built, build};

@@ -15,3 +15,5 @@ class Response:
     #: Anything that JSON can say.
     output: Any = None
     body: Optional[Payload] = None
+    #: The output as JSON, for a plugin that has it as text already; it goes before ``output``.
+    encoded: Optional[str] = None

@@ -22,6 +22,7 @@ macro_rules! generate {
                 "../../wit/objects/0.1.0",
                 "../../wit/http-client/0.1.0",
                 "../../wit/secrets/0.1.0",
+                "../../wit/files/0.1.0",
                 "../../wit/worlds/0.1.0",
                 $($package)?
             ],
@@ -44,6 +45,7 @@ generate! {
             import noetl:objects/objects@0.1.0;
             import noetl:http-client/http-client@0.1.0;
             import noetl:secrets/secrets@0.1.0;
+            import noetl:files/files@0.1.0;
             import noetl:worlds/diagnostics@0.1.0;
             import noetl:worlds/failures@0.1.0;
             import noetl:worlds/tooling@0.1.0;
@@ -68,6 +70,7 @@ macro_rules! exporting_world {
                 "noetl:objects/objects@0.1.0": crate::bindings::noetl::objects::objects,
                 "noetl:http-client/http-client@0.1.0": crate::bindings::noetl::http_client::http_client,
                 "noetl:secrets/secrets@0.1.0": crate::bindings::noetl::secrets::secrets,
+                "noetl:files/files@0.1.0": crate::bindings::noetl::files::files,
                 "noetl:worlds/diagnostics@0.1.0": crate::bindings::noetl::worlds::diagnostics,
                 "noetl:worlds/failures@0.1.0": crate::bindings::noetl::worlds::failures,
                 $($interface: $module,)?

@@ -31,6 +31,7 @@ pub mod clock;
 pub mod engine;
 pub mod export;
 mod failure;
+pub mod files;
 pub mod http;
 pub mod kv;
 pub mod log;

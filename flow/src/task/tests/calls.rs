@@ -204,3 +204,38 @@ fn a_tool_that_cannot_be_rendered_fails_without_being_called() {
         assert!(ran.report.error.is_some_and(|error| error.message.contains("missing + 1")));
     }
 }
+
+#[test]
+fn the_code_of_a_step_is_told_where_it_is_and_other_tools_are_not() {
+    for (kind, context) in
+        [("python", json!({"execution_id": "7", "step": "s", "attempt": 1})), ("javascript", json!({})), ("http", json!(null))]
+    {
+        let spec = object(tool("t", json!({"kind": kind, "config": {"code": "x"}})));
+        let told = run(&spec, json!({}), &mut answers([Ok(json!(1))])).arguments(0)["context"].clone();
+        assert_eq!(told.is_object(), context.is_object(), "{kind}");
+        if kind == "python" {
+            assert_eq!(told, context);
+        }
+    }
+}
+
+#[test]
+fn a_tool_may_fail_and_have_something_to_say() {
+    let failure = json!({"code": "python_error", "message": "ValueError: boom (code, line 3)"});
+    let left = json!({"_failure": failure, "stdout": "one\n", "py": {"exception": "ValueError", "line": 3}});
+    let spec = object(tool("t", json!({"set": {"a": "{{ output.nothing.at_all }}"}})));
+    let ran = run(&spec, json!({}), &mut answers([Ok(left.clone())]));
+    assert_eq!(ran.code(), Some("python_error"));
+    assert_eq!(ran.data()["stdout"], json!("one\n"));
+    assert_eq!((&ran.data()["status"], ran.data().get("_failure")), (&json!("error"), None));
+
+    let rule = json!({"when": "{{ output.py.exception == 'ValueError' and output.error.kind == 'python_error' }}",
+        "set": {"ctx.at": "{{ output.py.line }}"}, "action": "continue"});
+    let ran = run(&object(tool("t", json!({"rules": [rule]}))), json!({}), &mut answers([Ok(left)]));
+    assert_eq!((ran.code(), ran.report.set.get("at")), (None, Some(&json!(3))));
+
+    // What only looks like one is a result.
+    let odd = json!({"_failure": "no"});
+    let ran = run(&object(tool("t", json!({}))), json!({}), &mut answers([Ok(odd.clone())]));
+    assert_eq!((ran.code(), ran.data()), (None, &odd));
+}

@@ -16,6 +16,7 @@ use crate::bindings::noetl as wit;
 use crate::state::CallState;
 
 pub mod clock;
+pub mod files;
 pub mod http_client;
 pub mod kv;
 pub mod log;
@@ -34,6 +35,7 @@ pub struct Drivers {
     pub http: Arc<dyn http_client::Outbound>,
     /// Opens credentials for a connection that a driver makes.
     pub wallet: Arc<dyn Wallet>,
+    pub files: files::Files,
     /// Largest payload a guest may write or receive.
     pub max_payload: u64,
 }
@@ -51,6 +53,7 @@ pub(crate) fn link(capability: Capability, linker: &mut Linker<CallState>) -> wa
         Capability::Payload => wit::payload::payload::add_to_linker::<_, Data>(linker, |state| state),
         Capability::HttpClient => wit::http_client::http_client::add_to_linker::<_, Data>(linker, |state| state),
         Capability::Secrets => wit::secrets::secrets::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Files => wit::files::files::add_to_linker::<_, Data>(linker, |state| state),
     }
 }
 

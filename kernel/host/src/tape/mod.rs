@@ -11,6 +11,7 @@
 //!    arguments are the same is for whoever plays it to see, because only they know what was masked.
 //! 3. What is written down counts as the guest's memory while the call runs.
 
+mod files;
 mod http;
 mod objects;
 mod secrets;

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::bindings::noetl::{http_client, kv, metrics, objects, secrets};
+use crate::bindings::noetl::{files, http_client, kv, metrics, objects, secrets};
 
 /// A value that can be on a tape.
 pub(crate) trait Taped: Sized {
@@ -201,6 +201,13 @@ errors! {
     }
     secrets::secrets::SecretError {
         Unknown = "unknown" text, Unsupported = "unsupported" text, Unavailable = "unavailable" text,
+    }
+    files::files::FileError {
+        InvalidPath = "invalid-path" text,
+        NotFound = "not-found" text,
+        NoFolder = "no-folder" text,
+        TooLarge = "too-large" number,
+        Unavailable = "unavailable" text,
     }
 }
 

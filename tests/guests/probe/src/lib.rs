@@ -6,6 +6,8 @@
 
 #[cfg(feature = "clock")]
 mod clock;
+#[cfg(feature = "files")]
+mod files;
 #[cfg(feature = "http_client")]
 mod http_client;
 #[cfg(feature = "kv")]
@@ -47,6 +49,8 @@ fn run(input: Vec<u8>) -> Result<Vec<u8>, Failure> {
         http_client::probe,
         #[cfg(feature = "secrets")]
         secrets::probe,
+        #[cfg(feature = "files")]
+        files::probe,
     ];
     if probes.is_empty() {
         return Ok(input);
