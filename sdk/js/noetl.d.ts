@@ -126,6 +126,17 @@ declare module 'noetl' {
     delete(url: string, options?: HttpOptions): HttpResponse;
   };
 
+  /** For plugins that hold `files`: the folder that the operator names with `files.folder`. */
+  export const files: {
+    read(path: string): Uint8Array;
+    text(path: string): string;
+  };
+
+  /** Code of a step, run as playbooks expect it: what `tools/javascript` does. */
+  export const script: {
+    run(input: unknown): Promise<Response>;
+  };
+
   /** The call that runs now. */
   export const context: {
     /** The same for every attempt at the same work; empty for a transform. */
@@ -138,8 +149,10 @@ declare module 'noetl' {
 
   /** What a tool returns when its answer has a body. Without one, the plain value is enough. */
   export class Response {
-    constructor(output?: unknown, body?: Payload);
+    constructor(output?: unknown, body?: Payload, encoded?: string);
     output: unknown;
     body: Payload | undefined;
+    /** The output as JSON, for a plugin that has it as text already; it goes before `output`. */
+    encoded: string | undefined;
   }
 }

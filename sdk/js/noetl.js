@@ -3,6 +3,7 @@
 // with an error is thrown as a Failure with a code of its own. The types are in noetl.d.ts.
 
 import * as hostClock from 'noetl:clock/clock@0.1.0';
+import * as hostFiles from 'noetl:files/files@0.1.0';
 import * as hostHttp from 'noetl:http-client/http-client@0.1.0';
 import * as hostKv from 'noetl:kv/kv@0.1.0';
 import * as hostLog from 'noetl:log/log@0.1.0';
@@ -10,6 +11,7 @@ import * as hostMetrics from 'noetl:metrics/metrics@0.1.0';
 import * as hostObjects from 'noetl:objects/objects@0.1.0';
 import * as hostPayload from 'noetl:payload/payload@0.1.0';
 import * as hostRandom from 'noetl:random/random@0.1.0';
+import { make } from './script.js';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -254,13 +256,22 @@ export const http = {
   delete: (url, options) => request('DELETE', url, options),
 };
 
+export const files = {
+  read: (path) => ask(() => hostFiles.read(path)),
+  text: (path) => decoder.decode(files.read(path)),
+};
+
 /** The call that runs now. */
 export const context = { idempotencyKey: '', attempt: 1, body: undefined };
 
-/** What a tool returns when its answer has a body. */
+/** What a tool returns when its answer has a body, or is JSON as text already. */
 export class Response {
-  constructor(output = null, body = undefined) {
+  constructor(output = null, body = undefined, encoded = undefined) {
     this.output = output;
     this.body = body;
+    this.encoded = encoded;
   }
 }
+
+/** Code of a step, run as playbooks expect it. */
+export const script = make({ Failure, Response, files, http, module: { Failure, files, http, log, payload } });

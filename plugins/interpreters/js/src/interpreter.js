@@ -29,7 +29,9 @@ export async function run(input) {
 export async function call({ arguments: given, body, idempotencyKey, attempt }) {
   setContext({ idempotencyKey, attempt, body: body && new noetl.Payload(body) });
   const answer = await ask(parsed(given));
-  if (answer instanceof noetl.Response) return { output: jsonOf(answer.output), body: answer.body?.give() };
+  if (answer instanceof noetl.Response) {
+    return { output: answer.encoded ?? jsonOf(answer.output), body: answer.body?.give() };
+  }
   return { output: jsonOf(answer), body: undefined };
 }
 
