@@ -75,6 +75,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("api", "the HTTP interface"),
     end_to_end!("author", "a plugin author's way from a new project to a call"),
     end_to_end!("languages", "plugins that are Python and JavaScript source"),
+    end_to_end!("python_tool", "code of steps: the tools python and javascript"),
     end_to_end!("ring", "every capability in every ring"),
     end_to_end!("swap", "versions changed under load"),
     end_to_end!("crash", "the server killed during pushes"),

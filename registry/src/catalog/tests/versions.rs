@@ -205,3 +205,27 @@ async fn a_tenant_changes_and_sees_its_own_alone() {
     let own = bench.new_version(manifest(ENRICH, "1.1.0"), "b").await;
     assert!(bench.push_as(&of_tenant("acme"), own).await.is_ok());
 }
+
+#[test]
+fn source_text_of_the_binary_runs_on_the_interpreter_of_the_binary() {
+    let interpreter = Embedded {
+        manifest: manifest_with("system/interpreters/python", "1.0.0", "world = \"interpreter\""),
+        ..embedded("system/x", "1.0.0")
+    };
+    let tool = |path: &str, language: &str| Embedded {
+        manifest: manifest_with(
+            path,
+            "1.0.0",
+            &format!("world = \"tool\"\n[source]\nlanguage = \"{language}\"\nentry = \"main.py\""),
+        ),
+        digest: Digest::of(b"text"),
+        ..embedded("tools/x", "1.0.0")
+    };
+    let digest = interpreter.digest;
+    let bench = Bench::with(vec![tool("tools/python", "python"), tool("tools/cobol", "cobol"), interpreter]);
+    let runs_on = |path_of: &str| {
+        let resolved = bench.catalog.resolve(&Tenant::main(), &path(path_of), &Selector::default());
+        resolved.expect("it is compiled in").entry.interpreter
+    };
+    assert_eq!((runs_on("tools/python"), runs_on("tools/cobol")), (Some(digest), None));
+}

@@ -7,11 +7,13 @@ is larger. A set is a list.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import traceback
 from datetime import date, time
+
+# By name: code of a step may do with the module what it likes.
+from json import dumps
 from typing import Any
 
 from ..failure import Failure
@@ -83,7 +85,7 @@ def _json(value: Any) -> str:
 
 
 def _dumped(value: Any) -> str:
-    return json.dumps(value, default=_said, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return dumps(value, default=_said, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _said(value: Any) -> Any:
