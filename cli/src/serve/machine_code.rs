@@ -36,9 +36,8 @@ impl MachineCode {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
         // Source text has no machine code at all, and waits for that of its interpreter.
-        let is_later = |embedded: &&Embedded| {
-            embedded.manifest.world == World::Interpreter || embedded.manifest.source.is_some()
-        };
+        let is_later =
+            |embedded: &&Embedded| embedded.manifest.world == World::Interpreter || embedded.manifest.source.is_some();
         let digests = |embedded: &Embedded| embedded.digest.hex();
         let code = Self::at(base.join("noetl/machine-code"), embedded.iter().map(digests))?;
         Some(Self { later: embedded.iter().filter(is_later).map(digests).collect(), ..code })

@@ -18,10 +18,16 @@ async fn python_code_answers_by_the_conventions_of_playbooks() {
         ("result = [2**64 - 1, 2**64, float('nan')]", json!({}), json!([u64::MAX, "18446744073709551616", "NaN"])),
         ("result = f'{3.14159:.2f} {7:03d} {name!r}'", json!({"name": "Ä😀"}), json!("3.14 007 'Ä😀'")),
         ("from decimal import Decimal\nresult = Decimal('0.10') + Decimal('0.20')", json!({}), json!("0.30")),
-        ("import re, math, random, base64, statistics, ast, datetime\nresult = statistics.mean(ast.literal_eval('[1, 3]'))",
-         json!({}), json!(2)),
-        ("import time\nbefore = time.monotonic()\ntime.sleep(0.05)\nresult = time.monotonic() - before >= 0.05", json!({}),
-         json!(true)),
+        (
+            "import re, math, random, base64, statistics, ast, datetime\nresult = statistics.mean(ast.literal_eval('[1, 3]'))",
+            json!({}),
+            json!(2),
+        ),
+        (
+            "import time\nbefore = time.monotonic()\ntime.sleep(0.05)\nresult = time.monotonic() - before >= 0.05",
+            json!({}),
+            json!(true),
+        ),
     ] {
         assert_eq!(desk.python(code, input).await, wanted, "{code}");
     }
@@ -82,7 +88,8 @@ async fn libraries_and_scripts_are_where_the_step_says() {
         .expect("a script");
     std::fs::write(desk.outside().join("secret.py"), "result = 'secret'\n").expect("a script");
     std::os::unix::fs::symlink(desk.outside().join("secret.py"), desk.scripts().join("link.py")).expect("a link");
-    let script = |uri: &str| json!({"script": {"uri": uri, "source": {"type": "file"}}, "input": {"name": "a", "count": 2}});
+    let script =
+        |uri: &str| json!({"script": {"uri": uri, "source": {"type": "file"}}, "input": {"name": "a", "count": 2}});
     for uri in ["lib/hello.py", "./scripts/lib/hello.py"] {
         assert_eq!(desk.call("python", script(uri)).await.is(200).json(), json!(["a", "a"]), "{uri}");
     }

@@ -14,17 +14,33 @@ async fn hostile_python_is_contained_and_told_by_its_class() {
         ("fork", "import os\nos.fork()", &["python_error"][..]),
         ("a process", "import subprocess\nsubprocess.run(['id'])", &["python_error"]),
         ("a shell", "import os\nos.system('id')", &["python_error"]),
-        ("a socket", "import socket\nsocket.create_connection(('127.0.0.1', 80))", &["capability_denied", "python_error"]),
-        ("a server", "import socket\ns = socket.socket()\ns.bind(('0.0.0.0', 0))", &["capability_denied", "python_error"]),
+        (
+            "a socket",
+            "import socket\nsocket.create_connection(('127.0.0.1', 80))",
+            &["capability_denied", "python_error"],
+        ),
+        (
+            "a server",
+            "import socket\ns = socket.socket()\ns.bind(('0.0.0.0', 0))",
+            &["capability_denied", "python_error"],
+        ),
         ("reading a file", "result = open('/etc/passwd').read()", &["python_error"]),
         ("listing files", "import os\nresult = os.listdir('/')", &["python_error"]),
         ("writing a file", "open('/tmp/x', 'w').write('x')", &["python_error"]),
         ("ctypes", "import ctypes\nctypes.string_at(0)", &["python_error"]),
         ("a thread", "import threading\nthreading.Thread(target=print).start()", &["python_error"]),
         ("an endless loop", "while True:\n    pass", &["timeout"]),
-        ("an endless loop that catches all", "while True:\n    try:\n        while True: pass\n    except BaseException: pass", &["timeout"]),
+        (
+            "an endless loop that catches all",
+            "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
+            &["timeout"],
+        ),
         ("a hoard", "kept = []\nwhile True:\n    kept.append(bytearray(1 << 20))", &["memory"]),
-        ("a hoard that catches all", "kept = []\nwhile True:\n    try:\n        kept.append(bytearray(1 << 24))\n    except MemoryError:\n        break\nresult = 'caught'", &["memory"]),
+        (
+            "a hoard that catches all",
+            "kept = []\nwhile True:\n    try:\n        kept.append(bytearray(1 << 24))\n    except MemoryError:\n        break\nresult = 'caught'",
+            &["memory"],
+        ),
         ("a list of 8 GiB", "result = [0] * (8 << 30)", &["python_error", "memory"]),
         ("recursion", "def f(n):\n    return f(n + 1)\nresult = f(0)", &["python_error", "trap"]),
         ("the end of the process", "import os\nos._exit(3)", &["trap", "python_error"]),
@@ -62,7 +78,11 @@ async fn hostile_javascript_is_contained_too() {
     let desk = Desk::start_with(&[("NOETL_HOST_MAX_CPU_MS", CPU_MS)]).await;
     for (what, code, classes) in [
         ("an endless loop", "for (;;) {}", &["timeout"][..]),
-        ("a hoard", "const kept = [];\nfor (;;) kept.push(new Uint8Array(1 << 20).fill(1));", &["memory", "trap", "javascript_error"]),
+        (
+            "a hoard",
+            "const kept = [];\nfor (;;) kept.push(new Uint8Array(1 << 20).fill(1));",
+            &["memory", "trap", "javascript_error"],
+        ),
         ("recursion", "const f = (n) => f(n + 1);\nreturn f(0);", &["javascript_error", "trap"]),
         ("a promise that never comes", "await new Promise(() => {});", &["trap", "timeout", "javascript_error"]),
     ] {

@@ -30,7 +30,8 @@ async fn steps_hand_values_on_and_know_where_they_are() {
 async fn an_exception_is_a_failure_that_rules_can_read() {
     let desk = Desk::start().await;
     let seen = "{{ output.error.kind }} {{ output.py.exception }} {{ output.py.line }} {{ output.data.stdout }}";
-    let rules = json!([{"when": "{{ output.status == 'error' }}", "then": {"do": "continue", "set": {"ctx.seen": seen}}}]);
+    let rules =
+        json!([{"when": "{{ output.status == 'error' }}", "then": {"do": "continue", "set": {"ctx.seen": seen}}}]);
     let done = desk
         .run(
             "rules",

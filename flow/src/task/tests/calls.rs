@@ -207,9 +207,11 @@ fn a_tool_that_cannot_be_rendered_fails_without_being_called() {
 
 #[test]
 fn the_code_of_a_step_is_told_where_it_is_and_other_tools_are_not() {
-    for (kind, context) in
-        [("python", json!({"execution_id": "7", "step": "s", "attempt": 1})), ("javascript", json!({})), ("http", json!(null))]
-    {
+    for (kind, context) in [
+        ("python", json!({"execution_id": "7", "step": "s", "attempt": 1})),
+        ("javascript", json!({})),
+        ("http", json!(null)),
+    ] {
         let spec = object(tool("t", json!({"kind": kind, "config": {"code": "x"}})));
         let told = run(&spec, json!({}), &mut answers([Ok(json!(1))])).arguments(0)["context"].clone();
         assert_eq!(told.is_object(), context.is_object(), "{kind}");
