@@ -145,7 +145,7 @@ impl FromStr for Ring {
         Ring::ALL.into_iter().find(|ring| ring.name() == text).ok_or_else(|| InvalidId {
             what: "ring",
             given: text.to_owned(),
-            rule: "use log, metrics, clock, random, kv, objects, payload, http-client, secrets or files",
+            rule: "use pure, user, tenant or system",
         })
     }
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use noetl_contract::manifest::HttpPolicy;
 use noetl_contract::{Limits, PluginPath, Tenant, Version};
 use noetl_store::index::Namespace;
+use noetl_store::wallet::Use;
 use wasmtime::component::ResourceTable;
 
 use crate::caps::Drivers;
@@ -31,6 +32,19 @@ pub struct Identity {
     /// The same for every attempt at the same work.
     pub idempotency_key: String,
     pub attempt: u32,
+}
+
+impl Identity {
+    /// Who opens a credential, to send it there.
+    pub(crate) fn using(&self, alias: &str, target: &str) -> Use {
+        Use {
+            tenant: self.tenant.clone(),
+            alias: alias.to_owned(),
+            by: format!("{}@{}", self.path, self.version),
+            call: self.call.clone(),
+            target: target.to_owned(),
+        }
+    }
 }
 
 /// Payloads, writers and streams a call can hold at once.

@@ -83,7 +83,8 @@ mod tests {
             let values = Arc::new(Values::new(["hunter2", "hunter2-hunter2", "p@ss word"]));
             let text = parts.concat();
             let streamed = String::from_utf8(streamed(&values, text.as_bytes(), &sizes)).expect("text");
-            prop_assert_eq!(streamed.as_str(), values.mask(&text).as_ref());
+            let masked = values.mask(&text);
+            prop_assert_eq!(streamed.as_str(), masked.as_ref());
         }
     }
 

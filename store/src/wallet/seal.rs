@@ -85,10 +85,10 @@ impl Identity<'_> {
 }
 
 pub(super) fn seal(kek: &Kek, whose: Identity<'_>, value: &[u8]) -> Result<Sealed, SealError> {
-    let mut data_key = Zeroizing::new([0; KEY_BYTES]);
+    let mut data_key = Zeroizing::new([0_u8; KEY_BYTES]);
     SystemRandom::new().fill(&mut data_key[..]).map_err(|_| SealError::NoRandomness)?;
     let ct = close(&data_key, &whose.of_value(), value)?;
-    let dek = wrap(kek, whose, &data_key)?;
+    let dek = wrap(kek, whose, &data_key[..])?;
     Ok(Sealed { v: VERSION, alg: ALGORITHM.to_owned(), ct, dek })
 }
 
@@ -213,7 +213,8 @@ mod tests {
             let keys = ring(2);
             let whose = Identity { alias: &alias, revision, ..PG };
             let sealed = seal(keys.first(), whose, &value).expect("sealed");
-            prop_assert_eq!(open(&keys, whose, &sealed).expect("opens").as_slice(), value.as_slice());
+            let opened = open(&keys, whose, &sealed).expect("opens");
+            prop_assert_eq!(opened.as_slice(), value.as_slice());
             for in_the_key in [false, true] {
                 let mut changed = sealed.clone();
                 let text = if in_the_key { &mut changed.dek.ct } else { &mut changed.ct };

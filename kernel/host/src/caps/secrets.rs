@@ -12,7 +12,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use noetl_contract::placeholder;
-use noetl_store::wallet::{Credential, Use, WalletError};
+use noetl_store::wallet::{Credential, WalletError};
 use serde_json::json;
 
 use crate::bindings::noetl::secrets::secrets as wit;
@@ -91,27 +91,16 @@ impl From<WalletError> for wit::SecretError {
 }
 
 impl CallState {
-    /// Who opens a credential, to send it there.
-    pub(crate) fn using(&self, alias: &str, target: &str) -> Use {
-        Use {
-            tenant: self.identity.tenant.clone(),
-            alias: alias.to_owned(),
-            by: format!("{}@{}", self.identity.path, self.identity.version),
-            call: self.identity.call.clone(),
-            target: target.to_owned(),
-        }
+    async fn look_at(&mut self, alias: &str) -> Result<Arc<Credential>, wit::SecretError> {
+        let (drivers, using) = (self.drivers.clone(), self.identity.using(alias, NOWHERE));
+        Ok(drivers.wallet.open(&using).await?)
     }
 
-    async fn look_at(&self, alias: &str) -> Result<Arc<Credential>, wit::SecretError> {
-        let drivers = self.drivers.clone();
-        Ok(drivers.wallet.open(&self.using(alias, NOWHERE)).await?)
-    }
-
-    pub(crate) async fn describe_live(&self, alias: &str) -> Result<wit::Description, wit::SecretError> {
+    pub(crate) async fn describe_live(&mut self, alias: &str) -> Result<wit::Description, wit::SecretError> {
         self.look_at(alias).await.map(|credential| description(&credential))
     }
 
-    pub(crate) async fn headers_live(&self, alias: &str) -> Result<Vec<(String, String)>, wit::SecretError> {
+    pub(crate) async fn headers_live(&mut self, alias: &str) -> Result<Vec<(String, String)>, wit::SecretError> {
         headers_of(&*self.look_at(alias).await?)
     }
 }

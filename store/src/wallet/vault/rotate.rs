@@ -119,7 +119,7 @@ impl Vault {
     }
 
     /// From now on these keys. Not while a record is written: it would be sealed with a key that nobody holds any more.
-    fn hold(&self, keys: Keyring) -> Result<(), VaultError> {
+    pub(super) fn hold(&self, keys: Keyring) -> Result<(), VaultError> {
         let connection = self.records.lock();
         let used = tables::keys_in_use(&connection)?;
         if let Some((kid, records)) = used.into_iter().find(|(kid, _)| keys.get(kid).is_none()) {

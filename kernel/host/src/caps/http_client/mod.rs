@@ -136,7 +136,8 @@ impl CallState {
         };
         let parts =
             Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
-        let using = |alias: &str, target: &str| self.using(alias, target);
+        let identity = self.identity.clone();
+        let using = move |alias: &str, target: &str| identity.using(alias, target);
         let sent = match inject(&*drivers.wallet, using, &host, port, parts).await {
             Ok(sent) => sent,
             Err(error) => return Ok(Err(error.into())),
