@@ -49,16 +49,16 @@ pub(crate) fn masked(tenant: &Tenant, outcome: Result<Output, Failure>) -> Resul
     let Some(known) = known::of_tenant(tenant.as_str()) else { return outcome };
     match outcome {
         Ok(Output::Tool { output, body }) => Ok(Output::Tool { output: masked_json(tenant, output), body }),
-        Ok(Output::Bytes(bytes)) => Ok(Output::Bytes(match std::str::from_utf8(&bytes).map(|text| known.mask_json(text)) {
-            Ok(Cow::Owned(masked)) => masked.into(),
-            // Bytes that are no text came through no encoder that is looked for.
-            Ok(Cow::Borrowed(_)) | Err(_) => bytes,
-        })),
-        Err(Failure { code, message, retryable }) => Err(Failure {
-            code: known.mask(&code).into_owned(),
-            message: known.mask(&message).into_owned(),
-            retryable,
-        }),
+        Ok(Output::Bytes(bytes)) => {
+            Ok(Output::Bytes(match std::str::from_utf8(&bytes).map(|text| known.mask_json(text)) {
+                Ok(Cow::Owned(masked)) => masked.into(),
+                // Bytes that are no text came through no encoder that is looked for.
+                Ok(Cow::Borrowed(_)) | Err(_) => bytes,
+            }))
+        }
+        Err(Failure { code, message, retryable }) => {
+            Err(Failure { code: known.mask(&code).into_owned(), message: known.mask(&message).into_owned(), retryable })
+        }
     }
 }
 

@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn a_set_is_bounded_and_forgets_the_oldest_first() {
         let known = Known::default();
-        let value = |n: usize| format!("{n:04}").repeat(256);
-        let fit = MOST_BYTES / 1024;
+        let value = |n: usize| format!("{n:04}").repeat(PIECE / 2);
+        let fit = MOST_BYTES / value(0).len();
         (0..=fit).for_each(|n| known.learn(&value(n)));
         assert_eq!(known.mask(&value(0)), value(0));
         assert_eq!(known.mask(&value(1)), "[REDACTED]");

@@ -73,7 +73,11 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
             let id = run(&api, &format!("canary/{way}"), payload).await;
             let received = echo.received()[from..].concat();
             if let Some(wanted) = ways::on_the_wire(way, planted) {
-                assert!(received.contains(&wanted), "{way} of {}: {wanted:?} was not sent in\n{received}", planted.alias);
+                assert!(
+                    received.contains(&wanted),
+                    "{way} of {}: {wanted:?} was not sent in\n{received}",
+                    planted.alias
+                );
             }
             executions.push(id);
         }
@@ -84,7 +88,8 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
     for id in &executions {
         look_at(&api, id, &search).await;
     }
-    for path in ["/metrics", "/api/executions?limit=500", "/api/plugins/tools/http:logs?limit=1000", "/api/credentials"] {
+    for path in ["/metrics", "/api/executions?limit=500", "/api/plugins/tools/http:logs?limit=1000", "/api/credentials"]
+    {
         let answer = api.get(path).await;
         assert!(answer.status < 400, "{} answered {}: {}", answer.what, answer.status, answer.text());
         search.text(&answer.what, &answer.bytes);
@@ -136,7 +141,9 @@ fn the_search_finds_a_secret_in_every_encoding() {
         }
     }
     assert_eq!(search.found(b"nothing of the sort"), None);
-    assert!(PLANTED.iter().map(|planted: &Planted| planted.alias).collect::<std::collections::BTreeSet<_>>().len() >= 20);
+    assert!(
+        PLANTED.iter().map(|planted: &Planted| planted.alias).collect::<std::collections::BTreeSet<_>>().len() >= 20
+    );
 }
 
 /// What a playbook writes and what the host looks for is one text.

@@ -4,8 +4,20 @@ use serde_json::{Value, json};
 
 use crate::planted::{Planted, json_escaped, percent};
 
-pub const WAYS: [&str; 12] =
-    ["auth", "url", "header", "json", "form", "declared", "failing", "refused", "elsewhere", "template", "large", "redirect"];
+pub const WAYS: [&str; 12] = [
+    "auth",
+    "url",
+    "header",
+    "json",
+    "form",
+    "declared",
+    "failing",
+    "refused",
+    "elsewhere",
+    "template",
+    "large",
+    "redirect",
+];
 
 const SECRET: &str = "{{ keychain[alias][field] }}";
 
@@ -49,7 +61,9 @@ fn tool(way: &str) -> Value {
         "elsewhere" => json!({"kind": "http", "url": format!("{{{{ elsewhere }}}}/?secret={SECRET}")}),
         "template" => json!({"kind": "http", "url": to(&format!("/echo?secret={{{{ keychain[alias][field] + 1 }}}}"))}),
         "large" => json!({"kind": "http", "url": to(&format!("/large?secret={SECRET}"))}),
-        "redirect" => json!({"kind": "http", "follow_redirects": true, "url": to(&format!("/redirect?secret={SECRET}"))}),
+        "redirect" => {
+            json!({"kind": "http", "follow_redirects": true, "url": to(&format!("/redirect?secret={SECRET}"))})
+        }
         other => panic!("{other} is no way"),
     }
 }

@@ -226,6 +226,8 @@ impl Sent {
                 false => self.values.mask(value).into_owned(),
             };
         }
+        // The body may have another length afterwards.
+        answer.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
         answer.body = masked(answer.body, self.values);
         Ok(answer)
     }
