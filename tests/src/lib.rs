@@ -4,17 +4,24 @@
 //! server is up when it says so.
 
 mod api;
+pub mod compat;
 mod guests;
 pub mod load;
 pub mod made;
+mod nats;
 mod outside;
+pub mod paginated;
+mod postgres;
 mod ran;
 mod server;
 mod small_disk;
 
 pub use api::{Answer, Api};
 pub use guests::{guest, system_guest, with_manifest, with_marker, with_version};
+pub use nats::Nats;
 pub use outside::Outside;
+pub use paginated::Paginated;
+pub use postgres::Postgres;
 pub use ran::{Ran, run};
 pub use server::{Server, noetl_bin};
 pub use small_disk::SmallDisk;

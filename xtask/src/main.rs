@@ -6,6 +6,7 @@
 mod bench;
 mod build;
 mod check;
+mod compat;
 mod demo;
 mod guests;
 mod interpreters;
@@ -73,6 +74,8 @@ enum Command {
         #[arg(long, value_name = "PART", value_parser = ["alone", "busy", "length", "parked", "history"])]
         only: Option<String>,
     },
+    /// Run a folder of playbooks on a private server with Postgres, NATS and an HTTP server, and check what came of each.
+    Compat(compat::Arguments),
     /// Formatting, lints, file sizes and the frozen contract.
     Check,
 }
@@ -104,6 +107,7 @@ fn run(command: Command) -> Result<bool> {
             bench::run(&project, &name, json, finished, only.as_deref()).map(|()| true)
         }
         Command::Fuzz { target, seconds } => suites::fuzz(&project, target.as_deref(), seconds),
+        Command::Compat(arguments) => compat::run(&project, &arguments),
         Command::Check => check::run(&project),
     }
 }

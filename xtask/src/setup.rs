@@ -37,7 +37,7 @@ const NEEDS: [Need; 2] = [
 ];
 
 /// What only suites need, so that a machine without it can build and run all the same.
-const TEST_NEEDS: [Need; 2] = [
+const TEST_NEEDS: [Need; 3] = [
     Need {
         name: "OCI registry and another client",
         check: || {
@@ -55,6 +55,22 @@ const TEST_NEEDS: [Need; 2] = [
         install: |progress| {
             install_packages(&["faketime"], progress).map_err(|error| anyhow!(error))?;
             Ok("faketime".to_owned())
+        },
+    },
+    Need {
+        name: "database and message server that playbooks talk to",
+        check: || {
+            // Debian keeps the programs of a database server out of the path.
+            let postgres = on_path("initdb").or_else(|| {
+                let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.filter_map(Result::ok);
+                versions.map(|version| version.path().join("bin/initdb")).find(|program| program.is_file())
+            });
+            let nats = on_path("nats-server").or_else(|| Some(PathBuf::from("/usr/sbin/nats-server")).filter(|p| p.is_file()));
+            Some([postgres?, nats?].map(|file| file.display().to_string()).join("\n"))
+        },
+        install: |progress| {
+            install_packages(&["postgresql", "nats-server"], progress).map_err(|error| anyhow!(error))?;
+            Ok("postgresql and nats-server".to_owned())
         },
     },
 ];

@@ -34,7 +34,7 @@ macro_rules! end_to_end {
 }
 
 /// The suites that use programs which are not part of the project.
-const WITH_PROGRAMS: [&str; 2] = ["supply", "engine_faults"];
+const WITH_PROGRAMS: [&str; 3] = ["supply", "engine_faults", "compat"];
 
 const SUITES: &[Suite] = &[
     Suite {
@@ -93,6 +93,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("engine_swap", "the engine's services replaced and broken while playbooks run"),
     end_to_end!("engine_replay", "components and native code fold alike"),
     end_to_end!("engine_cli", "playbooks through the command, with and without a server"),
+    end_to_end!("compat", "playbooks of others, held against their oracles"),
 ];
 
 pub fn names() -> Vec<&'static str> {

@@ -1,0 +1,214 @@
+//! The documents of a folder, and what they say they need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use noetl_flow::playbook::{Playbook, parse};
+use noetl_flow::task::Tool;
+use serde_json::Value as Json;
+use walkdir::WalkDir;
+
+/// Kinds that the engine does by itself.
+const ENGINE: [&str; 4] = ["park", "playbook", "wasm", "workbook"];
+
+pub(super) struct Document {
+    /// Below the folder, with slashes.
+    pub file: String,
+    pub text: String,
+    /// Nothing for a text that is no playbook, or one with mistakes: the server says which.
+    playbook: Option<Playbook>,
+    /// `Playbook`, `Subscription`, ...
+    pub kind: String,
+}
+
+/// What a credential is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    Postgres,
+    Nats,
+    Http,
+}
+
+/// Something on a NATS server that has to be there before.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Needed {
+    Bucket(String),
+    Objects(String),
+    Stream { stream: String, consumer: String },
+}
+
+/// All documents below a folder: those that others start come before those.
+pub(super) fn read(folder: &Path) -> Result<Vec<Document>, String> {
+    let mut documents = Vec::new();
+    for entry in WalkDir::new(folder).sort_by_file_name() {
+        let entry = entry.map_err(|error| format!("{}: {error}", folder.display()))?;
+        let extension = entry.path().extension().and_then(|extension| extension.to_str());
+        if !entry.file_type().is_file() || !matches!(extension, Some("yaml" | "yml")) {
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).map_err(|error| format!("{}: {error}", entry.path().display()))?;
+        let file = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().replace('\\', "/");
+        let top = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|rest| rest.trim().to_owned());
+        let kind = top("kind:").unwrap_or_default();
+        let playbook = parse(&text, false).ok().map(|parsed| parsed.playbook);
+        documents.push(Document { file, text, playbook, kind });
+    }
+    let started: BTreeSet<String> = documents.iter().flat_map(Document::children).collect();
+    // Stable: within each half the order is that of the files.
+    documents.sort_by_key(|document| !document.path().is_some_and(|path| started.contains(path)));
+    Ok(documents)
+}
+
+impl Document {
+    pub fn path(&self) -> Option<&str> {
+        self.playbook.as_ref().map(|playbook| playbook.metadata.path.as_str())
+    }
+
+    /// Tools of the catalog that have to be there.
+    pub fn kinds(&self) -> BTreeSet<&str> {
+        self.tools().map(|tool| tool.kind.as_str()).filter(|kind| !ENGINE.contains(kind)).collect()
+    }
+
+    fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.playbook.iter().flat_map(Playbook::tools)
+    }
+
+    /// Paths of playbooks that it starts.
+    fn children(&self) -> Vec<String> {
+        let calls = self.tools().filter(|tool| tool.kind == "playbook");
+        calls.filter_map(|tool| self.word(tool.config.get("path")?)).collect()
+    }
+
+    /// Texts that may hold addresses: what tools are given, and variables. Descriptions and code are not among them.
+    pub fn texts(&self) -> Vec<&str> {
+        let mut texts = Vec::new();
+        for tool in self.tools() {
+            for (_, value) in tool.config.iter().filter(|(name, _)| *name != "code" && *name != "command") {
+                collect(value, &mut texts);
+            }
+            tool.input.values().for_each(|value| collect(value, &mut texts));
+        }
+        let workload = self.playbook.iter().flat_map(|playbook| playbook.workload.values());
+        workload.for_each(|value| collect(value, &mut texts));
+        texts
+    }
+
+    /// Aliases of credentials, and what for.
+    pub fn aliases(&self) -> BTreeMap<String, Use> {
+        let mut found = BTreeMap::new();
+        let mut add = |alias: String, used: Use| {
+            let known = found.entry(alias).or_insert(used);
+            *known = (*known).min(used);
+        };
+        for tool in self.tools() {
+            let used = match tool.kind.as_str() {
+                "postgres" => Use::Postgres,
+                "nats" | "subscription" => Use::Nats,
+                _ => Use::Http,
+            };
+            let mut named = Vec::new();
+            tool.config.iter().for_each(|(name, value)| credentials(name, value, &mut named));
+            named.into_iter().filter_map(|value| self.word(value)).for_each(|alias| add(alias, used));
+        }
+        // A playbook that is given an alias by another has a default of it in its workload.
+        for (name, value) in self.playbook.iter().flat_map(|playbook| &playbook.workload) {
+            let Some(alias) = value.as_str().filter(|text| is_word(text)) else { continue };
+            if !name.contains("auth") && !name.contains("credential") {
+                continue;
+            }
+            if name.contains("pg") || name.contains("postgres") || alias.starts_with("pg_") {
+                add(alias.to_owned(), Use::Postgres);
+            } else if name.contains("nats") || alias.contains("nats") {
+                add(alias.to_owned(), Use::Nats);
+            }
+        }
+        found
+    }
+
+    pub fn on_nats(&self) -> BTreeSet<Needed> {
+        let mut needed = BTreeSet::new();
+        for tool in self.tools().filter(|tool| matches!(tool.kind.as_str(), "nats" | "subscription")) {
+            let word = |name: &str| tool.config.get(name).and_then(|value| self.word(value));
+            let of_objects = word("operation").is_some_and(|operation| operation.starts_with("object_"));
+            needed.extend(word("bucket").map(|bucket| match of_objects {
+                true => Needed::Objects(bucket),
+                false => Needed::Bucket(bucket),
+            }));
+            if let (Some(stream), Some(consumer)) = (word("stream"), word("consumer")) {
+                needed.insert(Needed::Stream { stream, consumer });
+            }
+        }
+        needed
+    }
+
+    /// A word, or the variable of the workload that a lone `{{ name }}` means.
+    fn word(&self, value: &Json) -> Option<String> {
+        let text = value.as_str()?;
+        if is_word(text) {
+            return Some(text.to_owned());
+        }
+        let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
+        let mut parts = inner.split('|');
+        let name = parts.next()?.trim();
+        let name = ["workload.", "ctx."].iter().find_map(|scope| name.strip_prefix(scope)).unwrap_or(name);
+        let own = self.playbook.as_ref()?.workload.get(name).and_then(Json::as_str).filter(|text| is_word(text));
+        let quoted = || parts.next()?.trim().strip_prefix("default(")?.strip_suffix(')')?.trim().get(1..).map(str::to_owned);
+        own.map(str::to_owned).or_else(|| quoted().map(|text| text.trim_end_matches(['\'', '"']).to_owned()))
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-./".contains(letter))
+}
+
+fn collect<'a>(value: &'a Json, texts: &mut Vec<&'a str>) {
+    match value {
+        Json::String(text) => texts.push(text),
+        Json::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Json::Object(fields) => fields.values().for_each(|field| collect(field, texts)),
+        _ => {}
+    }
+}
+
+/// Values under `auth` and `credential`, however deep.
+fn credentials<'a>(name: &str, value: &'a Json, found: &mut Vec<&'a Json>) {
+    match value {
+        Json::String(_) if matches!(name, "auth" | "credential") => found.push(value),
+        Json::Object(fields) => fields.iter().for_each(|(name, value)| credentials(name, value, found)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(rest: &str) -> Document {
+        let text = format!("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t, path: t}}\n{rest}");
+        let playbook = parse(&text, false).map(|parsed| parsed.playbook).expect("a playbook");
+        Document { file: "t.yaml".to_owned(), text, playbook: Some(playbook), kind: "Playbook".to_owned() }
+    }
+
+    #[test]
+    fn needs_are_read_from_the_document() {
+        let document = document(
+            "
+workload: {pg_auth: pg_local, nats_credential: nats_here, bucket: sessions, message: hello}
+workflow:
+- step: start
+  tool:
+  - {name: a, kind: postgres, auth: '{{ pg_auth }}', command: SELECT 1}
+  - {name: b, kind: nats, auth: '{{ workload.nats_credential }}', operation: kv_get, bucket: '{{ bucket }}', key: k}
+  - {name: c, kind: http, url: 'http://x.example/y', auth: some_api}
+  - {name: d, kind: playbook, path: lib/child}
+",
+        );
+        let aliases: Vec<_> = document.aliases().into_iter().collect();
+        let wanted = [("nats_here", Use::Nats), ("pg_local", Use::Postgres), ("some_api", Use::Http)];
+        assert_eq!(aliases, wanted.map(|(alias, used)| (alias.to_owned(), used)));
+        assert_eq!(document.on_nats().into_iter().collect::<Vec<_>>(), [Needed::Bucket("sessions".to_owned())]);
+        assert_eq!(document.children(), ["lib/child"]);
+        assert_eq!(document.kinds().into_iter().collect::<Vec<_>>(), ["http", "nats", "postgres"]);
+        assert!(document.texts().contains(&"http://x.example/y"));
+    }
+}

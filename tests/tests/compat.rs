@@ -1,0 +1,33 @@
+//! Playbooks of others run as they are: the project's own set, one a construct of the language, and the suite that is
+//! beside the checkout, where it is.
+//!
+//! What has to come of each is in `oracles.toml`. The suite's playbooks are no part of the project; without them this says
+//! so and is content with its own.
+
+use noetl_tests::compat::{self, Options, Report};
+
+async fn run(options: &Options) -> Report {
+    let report = compat::run(options).await.unwrap_or_else(|error| panic!("{error}"));
+    println!("{report}");
+    report
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_playbooks_do_what_their_oracles_say() {
+    let report = run(&Options::of(compat::own_folder())).await;
+    assert!(report.passed());
+    let not_here: Vec<&str> =
+        report.rows.iter().filter(|row| row.verdict == compat::Verdict::NotHere).map(|row| row.file.as_str()).collect();
+    assert!(not_here.is_empty(), "they need what every build has: {not_here:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_suite_does_what_its_oracles_say() {
+    let folder = compat::suite_folder();
+    if !folder.is_dir() {
+        println!("SKIPPED: {} is not there", folder.display());
+        return;
+    }
+    let report = run(&Options::of(folder)).await;
+    assert!(report.passed());
+}
