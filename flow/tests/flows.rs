@@ -163,13 +163,52 @@ fn a_variable_is_not_the_place_for_bulk() {
     let (kernel, id) = run("
 workflow:
 - step: start
-  tool: {kind: noop, repeat: 5000, result: a row of some length to be repeated}
+  tool: {kind: noop, repeat: 50000, result: a row of some length to be repeated}
   set: {ctx.rows: '{{ output.rows }}'}
 ");
     assert_eq!(kernel.status(id), "failed");
     let error = kernel.error(id);
     assert_eq!(error.code, "too_large");
     assert!(error.message.contains("`rows`"), "{}", error.message);
+}
+
+#[test]
+fn a_playbook_says_whether_it_waits_for_another() {
+    for (how, status, result) in [
+        ("wait: true", "completed", json!(7)),
+        ("return_result: true", "completed", json!(7)),
+        ("return_step: start, wait: false", "completed", json!("started")),
+        ("return_result: false", "completed", json!("started")),
+    ] {
+        let mut kernel = Kernel::with(&playbook(&format!(
+            "
+workflow:
+- step: start
+  tool: {{kind: playbook, path: other, {how}}}
+  next: {{arcs: [{{step: end}}]}}
+- step: end
+  tool: {{kind: noop, result: '{{{{ start.status | default(start) }}}}'}}
+"
+        )));
+        kernel.catalog.insert("other".to_owned(), playbook("workflow: [{step: start, tool: {kind: noop, result: 7}}]"));
+        let id = kernel.start("{}");
+        kernel.run();
+        assert_eq!((kernel.status(id), kernel.result(id, "end")), (status, result), "{how}");
+    }
+}
+
+#[test]
+fn code_that_is_given_a_pipeline_as_a_whole_finds_the_fields_of_its_tools() {
+    let (kernel, id) = run("
+workflow:
+- step: start
+  tool:
+  - {name: make, kind: noop, result: {total: 3}}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: noop, result: '{{ start }}'}
+");
+    assert_eq!(kernel.result(id, "end"), json!({"make": {"total": 3}, "total": 3}), "{:#?}", kernel.journal);
 }
 
 #[test]

@@ -260,9 +260,11 @@ fn child_call(tool: &Tool) -> Result<ChildCall, RenderError> {
         _ => Json::Object(tool.input.clone()),
     };
     let named = |name: &str| config(name).and_then(Json::as_str).map(str::to_owned);
+    let says = |name: &str| config(name).map(|flag| flag != &Json::Bool(false));
     let answer = match named("return_step").or_else(|| named("result_step")) {
+        _ if says("wait") == Some(false) => ChildAnswer::Started,
         Some(step) => ChildAnswer::Step(step),
-        None if config("return_result").is_some_and(|flag| flag != &Json::Bool(false)) => ChildAnswer::Output,
+        None if [says("return_result"), says("wait")].contains(&Some(true)) => ChildAnswer::Output,
         None => ChildAnswer::Started,
     };
     Ok(ChildCall {

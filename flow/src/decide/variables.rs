@@ -4,8 +4,9 @@ use serde_json::{Map, Value as Json};
 
 use crate::extract::size;
 
-/// The most a variable may be as JSON. Whatever is larger is a result, and results can be referred to.
-const LARGEST: usize = 64 * 1024;
+/// The most a variable may be as JSON, which is what a payload may be too: playbooks collect pages in a variable. Whatever
+/// is larger is a result, and results can be referred to.
+const LARGEST: usize = 1024 * 1024;
 
 /// What to say of a variable that is too large, if one is.
 pub(super) fn too_large<'a>(variables: impl IntoIterator<Item = (&'a String, &'a Json)>) -> Option<String> {

@@ -81,7 +81,7 @@ static METADATA: Object = Object {
         key("path", Shape::Text, "Where the catalog keeps it; the name if left out."),
         key("description", Shape::Text, "What it is for."),
         key("labels", Shape::Map, "Words to find it by."),
-        key("tags", Shape::List(&Shape::Word), "Words to find it by."),
+        key("tags", Shape::OneOf(&[Shape::List(&Shape::Word), Shape::Word]), "Words to find it by."),
         key("version", Shape::Word, "For people; the catalog counts versions itself."),
     ],
     others: Others::Kept,
@@ -280,7 +280,7 @@ static NEXT: Object = Object {
     about: "Where to go on.",
     keys: &[
         key("spec", Shape::Object(&NEXT_SPEC), "How arcs are chosen."),
-        required("arcs", Shape::List(&Shape::Object(&ARC)), "the list of arcs"),
+        key("arcs", Shape::List(&Shape::Object(&ARC)), "The list of arcs; without one the path ends."),
     ],
     others: Others::Unknown,
 };
@@ -352,7 +352,7 @@ static LOOP_SPEC: Object = Object {
     about: "How the items are gone through.",
     keys: &[
         key("mode", Shape::Choice(&["sequential", "parallel", "cursor"]), "One after the other if left out."),
-        key("max_in_flight", Shape::OneOf(&[Shape::Count, Shape::Template]), "How many iterations run at once."),
+        key("max_in_flight", Shape::OneOf(&[Shape::Count, Shape::Template, Shape::Digits]), "How many iterations run at once."),
         key("frame", Shape::Object(&FRAME), "How a cursor hands out items."),
         unused("policy", "results are always in the order of the items"),
     ],
@@ -408,11 +408,7 @@ static TOOL_SPEC: Object = Object {
 static TOOL_POLICY: Object = Object {
     name: "tool_policy",
     about: "What to do after the call.",
-    keys: &[required(
-        "rules",
-        Shape::List(&Shape::Object(&RULE)),
-        "a list of rules, of which the first that holds decides",
-    )],
+    keys: &[key("rules", Shape::List(&Shape::Object(&RULE)), "Rules, of which the first that holds decides.")],
     others: Others::Unknown,
 };
 

@@ -87,6 +87,7 @@ fn alternatives_of(shape: &Shape, found: &mut Vec<Json>, definitions: &mut Map<S
         Shape::Word => json!({ "type": ["string", "number", "boolean"] }),
         Shape::Bool => json!({ "type": "boolean" }),
         Shape::Count => json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
+        Shape::Digits => json!({ "type": "string", "pattern": r"^\s*0*[1-9][0-9]*\s*$" }),
         Shape::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Shape::Duration => {
             let pattern = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(ms|s|m|min|h|d)?\s*$";

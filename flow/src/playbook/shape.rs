@@ -61,6 +61,8 @@ pub(super) enum Shape {
     Bool,
     /// A whole number from 1 to 4294967295.
     Count,
+    /// The same, in quotes.
+    Digits,
     /// A number from 0 to 1.
     Fraction,
     /// Seconds, or text with a unit.
@@ -112,6 +114,7 @@ impl Shape {
             Shape::Word => scalar.is_some_and(|scalar| !scalar.is_null()),
             Shape::Bool => scalar.is_some_and(Json::is_boolean),
             Shape::Count => count(node).is_some(),
+            Shape::Digits => node.text().and_then(|text| text.trim().parse::<u32>().ok()).is_some_and(|number| number > 0),
             Shape::Fraction => scalar.and_then(Json::as_f64).is_some_and(|number| (0.0..=1.0).contains(&number)),
             Shape::Duration => scalar.is_some_and(|scalar| duration::milliseconds(scalar).is_some()),
             Shape::Choice(words) => node.text().is_some_and(|text| words.contains(&text)),
@@ -143,7 +146,7 @@ impl Shape {
             Shape::Guard => "an expression or a boolean".to_owned(),
             Shape::Word => "text or a number".to_owned(),
             Shape::Bool => "`true` or `false`".to_owned(),
-            Shape::Count => "a whole number of at least 1".to_owned(),
+            Shape::Count | Shape::Digits => "a whole number of at least 1".to_owned(),
             Shape::Fraction => "a number from 0 to 1".to_owned(),
             Shape::Duration => "seconds, or a duration such as `500ms`, `2s`, `5m`, `1h`".to_owned(),
             Shape::Choice(words) => {
@@ -153,7 +156,15 @@ impl Shape {
             Shape::Map | Shape::Object(_) => "a map".to_owned(),
             Shape::Task(_) => "a tool (a map with `kind`)".to_owned(),
             Shape::List(_) => "a list".to_owned(),
-            Shape::OneOf(shapes) => shapes.iter().map(Shape::wish).collect::<Vec<_>>().join(" or "),
+            Shape::OneOf(shapes) => {
+                let mut wishes: Vec<String> = Vec::new();
+                for wish in shapes.iter().map(Shape::wish) {
+                    if !wishes.contains(&wish) {
+                        wishes.push(wish);
+                    }
+                }
+                wishes.join(" or ")
+            }
         }
     }
 }

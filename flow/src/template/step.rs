@@ -3,9 +3,12 @@
 //! Playbooks read results in several spellings that were once different shapes: `step.x`, `step.data.x`,
 //! `step.result.x`. The data is one, so `data` and `result` lead back to it unless it has fields of these names. For a
 //! pipeline, whose data is an object of results by label, the fields of the results are also found without the label,
-//! those of later tasks first, in `data` too, and `results` leads to the data as it is. `_ref`, `_uri` and `_store` say where the whole is
-//! when the result is kept as a payload. None of these shows when the value is listed or becomes JSON.
+//! those of later tasks first, in `data` too, and they show when the value is listed or becomes JSON: code that is given a
+//! step as a whole looks for them there. `results` leads to the data as it is. A task may have answered with what another
+//! pipeline came to, as one does that loads it again; the fields in there are found last. `_ref`, `_uri` and `_store` say
+//! where the whole is when the result is kept as a payload. Of all these names only the fields of tasks are listed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use minijinja::Value;
@@ -43,12 +46,8 @@ impl StepResult {
     /// The data with the fields of the tasks' results beside their labels.
     fn merged(&self) -> Value {
         let mut fields: Vec<(Value, Value)> = Vec::new();
-        let Ok(labels) = self.inner.try_iter() else { return self.inner.clone() };
-        for label in labels {
-            let result = self.inner.get_item(&label).unwrap_or_default();
-            if result.kind() == ValueKind::Map
-                && let Ok(names) = result.try_iter()
-            {
+        for result in self.layers() {
+            if let Ok(names) = result.try_iter() {
                 fields.extend(names.map(|name| (name.clone(), result.get_item(&name).unwrap_or_default())));
             }
         }
@@ -57,16 +56,43 @@ impl StepResult {
         Value::from_pairs(fields)
     }
 
-    fn field_of_task(&self, key: &Value) -> Option<Value> {
-        let mut found = None;
-        for label in self.inner.try_iter().ok()? {
-            let result = self.inner.get_item(&label).ok()?;
-            if result.kind() == ValueKind::Map {
-                found = field(&result, key).or(found);
+    /// Maps in which a name without a label may be found; of several the last counts.
+    fn layers(&self) -> Vec<Value> {
+        let (mut inside, mut own) = (Vec::new(), Vec::new());
+        for result in values(&self.inner).filter(|result| result.kind() == ValueKind::Map) {
+            let below: Vec<Value> = values(&result).collect();
+            if below.iter().all(|value| value.kind() == ValueKind::Map) {
+                inside.extend(below);
             }
+            own.push(result);
         }
-        found
+        inside.extend(own);
+        inside
     }
+
+    fn field_of_task(&self, key: &Value) -> Option<Value> {
+        self.layers().iter().rev().find_map(|result| field(result, key))
+    }
+
+    /// Labels, and the fields of their results.
+    fn names(&self) -> Vec<Value> {
+        let labels: Vec<Value> = self.inner.try_iter().into_iter().flatten().collect();
+        if !self.pipeline {
+            return labels;
+        }
+        let mut names: BTreeSet<Value> = labels.iter().cloned().collect();
+        let mut all = labels;
+        for result in values(&self.inner).filter(|result| result.kind() == ValueKind::Map) {
+            let fields = result.try_iter().into_iter().flatten();
+            all.extend(fields.filter(|name| names.insert(name.clone())));
+        }
+        all
+    }
+}
+
+/// The values of a map.
+fn values(map: &Value) -> impl Iterator<Item = Value> {
+    map.try_iter().into_iter().flatten().map(|name| map.get_item(&name).unwrap_or_default())
 }
 
 fn field(map: &Value, key: &Value) -> Option<Value> {
@@ -100,15 +126,8 @@ impl Object for StepResult {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         match self.inner.kind() {
-            ValueKind::Map => match self.inner.try_iter() {
-                Ok(names) => Enumerator::Values(names.collect()),
-                Err(_) => Enumerator::Empty,
-            },
+            ValueKind::Map => Enumerator::Values(self.names()),
             _ => Enumerator::Seq(self.inner.len().unwrap_or(0)),
         }
-    }
-
-    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
-        self.inner.len()
     }
 }

@@ -307,6 +307,7 @@ fn results_of_steps_are_read_in_all_spellings() {
         ("text", step_value(&json!("t"), false, None)),
         ("pipe", step_value(&pipeline, true, None)),
         ("web", step_value(&json!({"get": {"data": {"x": 6}}}), true, None)),
+        ("again", step_value(&json!({"load": {"make": {"items": [7], "n": 2}}}), true, None)),
         ("large", step_value(&json!({"x": 1, "_truncated": true}), false, Some(&reference))),
     ]);
     for (text, expected) in [
@@ -324,10 +325,12 @@ fn results_of_steps_are_read_in_all_spellings() {
             "{{ pipe.get.id }}{{ pipe.id }}{{ pipe.page }}{{ pipe.results.put.id }}{{ pipe.data.get.page }}",
             json!("13232"),
         ),
-        ("{{ pipe }}", pipeline.clone()),
+        ("{{ pipe }}", json!({"get": {"id": 1, "page": 2}, "put": {"id": 3}, "n": 4, "id": 3, "page": 2})),
+        ("{{ pipe | length }}{{ pipe | tojson | length }}", json!("571")),
         ("{{ pipe.results }}", pipeline.clone()),
         ("{{ pipe.data.id }}{{ 'page' in pipe.data }}{{ pipe.data.n }}", json!("3true4")),
         ("{{ web.data.x }}{{ web.get.data.x }}", json!("66")),
+        ("{{ again.items[0] }}{{ again.data['items'][0] }}{{ 'items' in again }}{{ again.load.make.n }}", json!("77false2")),
         ("{{ large._ref }}", json!(format!("noetl://payload/{}", "ab".repeat(32)))),
         ("{{ large._ref is defined }}{{ plain._ref is defined }}{{ large._store }}", json!("truefalsepayload")),
     ] {

@@ -149,6 +149,8 @@ fn loops_are_read_in_every_mode() {
     let parallel = repeat("{in: [1, 2], iterator: x, spec: {mode: parallel, max_in_flight: 5}}");
     assert_eq!((parallel.mode, parallel.over), (LoopMode::Parallel, json!([1, 2])));
     assert_eq!(parallel.max_in_flight, Some(Limit::Number(5)));
+    let quoted = repeat("{in: 3, iterator: x, spec: {max_in_flight: '7'}}").max_in_flight;
+    assert_eq!(quoted, Some(Limit::Template("7".to_owned())));
     let limit = repeat("{in: 3, iterator: x, spec: {max_in_flight: '{{ n }}'}}").max_in_flight;
     assert_eq!(limit, Some(Limit::Template("{{ n }}".to_owned())));
     let cursor = repeat(
