@@ -38,7 +38,9 @@ impl Nats {
             store = folder.path().join("store"),
         );
         std::fs::write(&config, text).expect("a file");
-        let mut command = Command::new("nats-server");
+        // Debian has it where a user's path does not look.
+        let program = ["/usr/sbin/nats-server", "nats-server"].into_iter().find(|file| std::path::Path::new(file).is_file());
+        let mut command = Command::new(program.unwrap_or("nats-server"));
         command.arg("--config").arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("nats-server is installed: `cargo xtask setup`");
         let port = tokio::time::timeout(START_LIMIT, async {

@@ -74,7 +74,7 @@ impl Document {
     }
 
     /// Paths of playbooks that it starts.
-    fn children(&self) -> Vec<String> {
+    pub fn children(&self) -> Vec<String> {
         let calls = self.tools().filter(|tool| tool.kind == "playbook");
         calls.filter_map(|tool| self.word(tool.config.get("path")?)).collect()
     }

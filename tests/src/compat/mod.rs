@@ -67,7 +67,7 @@ pub async fn run(options: &Options) -> Result<Report, String> {
     let mut suite = Suite { options, oracles: &oracles, world: &world, documents: &documents, strict, lenient: None };
     let mut report = Report::default();
     for document in &documents {
-        if suite.is_wanted(document) {
+        if suite.is_wanted(document) || suite.is_started_by_wanted(document) {
             let row = suite.row(document).await?;
             eprintln!("{row}");
             report.rows.push(row);
@@ -95,6 +95,12 @@ impl Suite<'_> {
     fn is_wanted(&self, document: &Document) -> bool {
         let Some(only) = &self.options.only else { return true };
         document.file.contains(only.as_str()) || document.path().is_some_and(|path| path.contains(only.as_str()))
+    }
+
+    /// What another playbook starts may be what makes the tables that the other one uses.
+    fn is_started_by_wanted(&self, document: &Document) -> bool {
+        let Some(path) = document.path() else { return false };
+        self.documents.iter().filter(|other| self.is_wanted(other)).any(|other| other.children().iter().any(|c| c == path))
     }
 
     async fn stage(&mut self, failures: Failures) -> Result<&Stage, String> {

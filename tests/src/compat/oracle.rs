@@ -176,8 +176,15 @@ impl Wish {
 
 /// Numbers are the same whichever way they are written.
 fn same(wanted: &Json, found: &Json) -> bool {
-    match (wanted.as_f64(), found.as_f64()) {
-        (Some(wanted), Some(found)) => wanted == found,
+    match (wanted, found) {
+        (Json::Number(wanted), Json::Number(found)) => wanted.as_f64() == found.as_f64(),
+        (Json::Array(wanted), Json::Array(found)) => {
+            wanted.len() == found.len() && wanted.iter().zip(found).all(|(wanted, found)| same(wanted, found))
+        }
+        (Json::Object(wanted), Json::Object(found)) => {
+            let has = |(name, value): (&String, &Json)| found.get(name).is_some_and(|found| same(value, found));
+            wanted.len() == found.len() && wanted.iter().all(has)
+        }
         _ => wanted == found,
     }
 }
