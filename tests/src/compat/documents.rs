@@ -152,7 +152,7 @@ impl Document {
         let name = parts.next()?.trim();
         let name = ["workload.", "ctx."].iter().find_map(|scope| name.strip_prefix(scope)).unwrap_or(name);
         let own = self.playbook.as_ref()?.workload.get(name).and_then(Json::as_str).filter(|text| is_word(text));
-        let quoted = || parts.next()?.trim().strip_prefix("default(")?.strip_suffix(')')?.trim().get(1..).map(str::to_owned);
+        let mut quoted = || parts.next()?.trim().strip_prefix("default(")?.strip_suffix(')')?.trim().get(1..).map(str::to_owned);
         own.map(str::to_owned).or_else(|| quoted().map(|text| text.trim_end_matches(['\'', '"']).to_owned()))
     }
 }
