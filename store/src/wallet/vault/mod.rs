@@ -154,7 +154,7 @@ impl Vault {
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(file)?;
         let records = tables::connect(file)?;
         let audit = Audit::open(file, retention)?;
-        let keys = keys_for(&records, &source).await?;
+        let keys = keys_for(tables::keys_in_use(&records)?, &source).await?;
         Ok(Arc::new(Self {
             records: Mutex::new(records),
             audit,
@@ -288,9 +288,9 @@ impl Vault {
 }
 
 /// The keys, once it is sure that they open everything there is.
-async fn keys_for(records: &Connection, source: &KeySource) -> Result<Keyring, VaultError> {
-    let used = tables::keys_in_use(records)?;
-    let count = |missing: &[String]| used.iter().filter(|(kid, _)| missing.contains(kid)).map(|(_, count)| count).sum();
+async fn keys_for(used: Vec<(String, u64)>, source: &KeySource) -> Result<Keyring, VaultError> {
+    let count =
+        |missing: &[String]| used.iter().filter(|(kid, _)| missing.contains(kid)).map(|(_, count)| count).sum::<u64>();
     let Some(keys) = source.read().await? else {
         let kids: Vec<String> = used.iter().map(|(kid, _)| kid.clone()).collect();
         return match source {

@@ -192,7 +192,8 @@ async fn nothing_opens_without_the_right_key_and_the_error_says_what_to_do() {
     assert!(place.refused().await.contains("can be read by others"));
 
     std::fs::set_permissions(place.key_file(), std::fs::Permissions::from_mode(0o600)).expect("chmod");
-    assert_eq!(token(&*place.open().await, "acme", "api").expect("opens"), SECRET);
+    let vault = place.open().await;
+    assert_eq!(token(&vault, "acme", "api").expect("opens"), SECRET);
 }
 
 #[tokio::test]
@@ -259,7 +260,9 @@ async fn a_rotation_brings_all_under_a_new_key_while_they_are_used() {
     assert_eq!(rotated.retired, [before.kid]);
     drop(vault);
     let kept = std::fs::read(place.key_file()).expect("the key");
-    assert_eq!(token(&*place.open().await, "acme", "a3").expect("opens"), format!("{SECRET}3"));
+    let vault = place.open().await;
+    assert_eq!(token(&vault, "acme", "a3").expect("opens"), format!("{SECRET}3"));
+    drop(vault);
     std::fs::write(place.key_file(), key_before).expect("written");
     assert!(place.refused().await.contains("another one"), "the old key opens nothing any more");
     std::fs::write(place.key_file(), kept).expect("written");
