@@ -19,11 +19,11 @@ use crate::failure::{self, Failure, Outcome};
 #[derive(Debug, Clone)]
 pub struct Given {
     name: String,
-    from: From,
+    from: Source,
 }
 
 #[derive(Debug, Clone)]
-enum From {
+enum Source {
     Stdin,
     File(String),
     Variable(String),
@@ -38,10 +38,10 @@ impl FromStr for Given {
             return Err("write NAME=@FILE, NAME=@- or NAME=env:VARIABLE".to_owned());
         };
         let from = match (value, value.strip_prefix('@'), value.strip_prefix("env:")) {
-            ("@-", ..) => From::Stdin,
-            (_, Some(file), _) => From::File(file.to_owned()),
-            (_, _, Some(variable)) => From::Variable(variable.to_owned()),
-            _ => From::Text(value.to_owned()),
+            ("@-", ..) => Source::Stdin,
+            (_, Some(file), _) => Source::File(file.to_owned()),
+            (_, _, Some(variable)) => Source::Variable(variable.to_owned()),
+            _ => Source::Text(value.to_owned()),
         };
         Ok(Self { name: name.to_owned(), from })
     }
@@ -63,25 +63,25 @@ pub fn take(kind: &Kind, given: &[Given], data: &mut Map<String, Value>) -> Outc
                 .next(format!("it has {}", known.join(", "))));
         };
         let value = match from {
-            From::Text(text) => {
+            Source::Text(text) => {
                 if !Credential::is_public(field.name) || has_password(text) {
                     let message = format!("`{name}` has a secret in it, and a command line can be read by others");
                     return Err(Failure::usage(message).next(how_one(name)));
                 }
                 text.clone()
             }
-            From::Stdin if std::mem::replace(&mut stdin_is_read, true) => {
+            Source::Stdin if std::mem::replace(&mut stdin_is_read, true) => {
                 return Err(Failure::usage("stdin can be only one field").next("give the others as files or variables"));
             }
-            From::Stdin => {
+            Source::Stdin => {
                 let mut text = String::new();
                 std::io::stdin().read_to_string(&mut text).map_err(failure::io("read", Path::new("stdin")))?;
                 without_line_end(text)
             }
-            From::File(file) => {
+            Source::File(file) => {
                 without_line_end(std::fs::read_to_string(file).map_err(failure::io("read", Path::new(file)))?)
             }
-            From::Variable(variable) => std::env::var(variable).map_err(|_| {
+            Source::Variable(variable) => std::env::var(variable).map_err(|_| {
                 Failure::usage(format!("the variable `{variable}` for `{name}` is not set, or not text"))
             })?,
         };

@@ -7,7 +7,7 @@ mod fields;
 mod view;
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use noetl_store::wallet::kinds::{self, KINDS, Kind};
@@ -291,10 +291,10 @@ fn path(alias: &str) -> Outcome<String> {
     Ok(format!("/api/credentials/{alias}"))
 }
 
-fn read_document(file: &PathBuf) -> Outcome<Map<String, Value>> {
+fn read_document(file: &Path) -> Outcome<Map<String, Value>> {
     let mut text = String::new();
     if file.as_os_str() == "-" {
-        std::io::stdin().read_to_string(&mut text).map_err(failure::io("read", std::path::Path::new("stdin")))?;
+        std::io::stdin().read_to_string(&mut text).map_err(failure::io("read", Path::new("stdin")))?;
     } else {
         text = std::fs::read_to_string(file).map_err(failure::io("read", file))?;
     }

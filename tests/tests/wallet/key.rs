@@ -81,12 +81,12 @@ async fn a_key_that_is_given_changes_when_the_next_one_is_given_before_it() {
     let (data, _) = server.stop();
     refused(data.path(), &[("NOETL_ENCRYPTION_KEY", NEW)]).says("give the new one and after it the old one");
     let both = format!("{NEW},{OLD}");
-    let server = Server::start_on(data, &[("NOETL_ENCRYPTION_KEY", &both)]);
+    let server = Server::start_on(data, &[("NOETL_ENCRYPTION_KEY", both.as_str())]);
     run(&mut noetl(&server, &["credential", "rotate", "--kek"])).ok().says("1 credentials");
     let (data, said) = server.stop();
     assert!(!said.contains(OLD) && !said.contains(NEW));
     let command = format!("printf '%s\\n' {NEW}");
-    let server = Server::start_on(data, &[("NOETL_WALLET_KEY_COMMAND", &command)]);
+    let server = Server::start_on(data, &[("NOETL_WALLET_KEY_COMMAND", command.as_str())]);
     assert_eq!(server.admin().get("/api/wallet/status").await.is(200).json()["source"], "command");
     let shown = with_reveal(&server, None).await.get("/api/credentials/crm?include_data=true").await.is(200).json();
     assert_eq!(shown["data"]["token"], SECRET);
