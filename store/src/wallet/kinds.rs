@@ -368,7 +368,10 @@ mod tests {
 
     use super::*;
 
-    fn checked(name: &str, data: Value) -> Result<(Vec<(String, String)>, Vec<String>), String> {
+    /// Fields by name, and hosts.
+    type Checked = (Vec<(String, String)>, Vec<String>);
+
+    fn checked(name: &str, data: Value) -> Result<Checked, String> {
         let kind = kind(name).map_err(|error| error.to_string())?;
         let fields =
             kind.check(data.as_object().expect("an object")).map_err(|error| format!("{}: {error}", error.field))?;
