@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use noetl_contract::PluginPath;
 use noetl_dispatch::case::Case;
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -34,6 +35,7 @@ enum Verdict {
         diff: String,
         now: Box<Case>,
     },
+    /// Why it cannot be compared.
     Broke(String),
 }
 
@@ -43,8 +45,8 @@ impl Test {
         let folder = if self.what.is_dir() { self.what.clone() } else { folder_of(&self.what) };
         let files = cases(&folder.join("cases"))?;
         let component = super::build::build(&self.what, None, output)?;
+        let path = component.manifest.path.clone();
         if files.is_empty() {
-            let path = &component.manifest.path;
             output.say(format_args!("no cases in {}", folder.join("cases").display()));
             output.say(format_args!("record one: noetl plugin call {path} ... --record cases/first.case"));
             return Ok(());
@@ -54,27 +56,69 @@ impl Test {
         let (session, _) = Session::start(place.path(), component.bytes)
             .await
             .map_err(|error| Failure::failed(format!("{}: {}", error.class, error.message)))?;
-        let mut failed = 0;
+        let own = self.what.is_file().then(|| path.to_string());
+        let mut tally = Tally::default();
         let mut rows = Vec::new();
         for file in &files {
-            let mut verdict = play(&session, file).await?;
+            let mut verdict = match read(file) {
+                // Files share a folder, and so do their cases.
+                Ok(case) if own.as_ref().is_some_and(|own| !case.plugin.is_empty() && case.plugin != *own) => continue,
+                Ok(case) => play(&session, &case).await?,
+                Err(why) => Verdict::Broke(why),
+            };
             if let (true, Verdict::Differs { now, .. }) = (self.bless, &verdict) {
                 write(file, now)?;
                 verdict = Verdict::Holds;
             }
-            failed += usize::from(!matches!(verdict, Verdict::Holds));
+            tally.count(&verdict);
             rows.push(row(file, &verdict));
             tell(file, &verdict, output);
         }
-        output.result(&json!({ "cases": rows, "failed": failed }), |_| {
-            format!("{} of {} cases hold", files.len() - failed, files.len())
+        output.result(&json!({ "cases": rows, "failed": tally.failed() }), |_| {
+            format!("{} of {} cases hold", tally.hold, tally.all())
         });
-        match failed {
-            0 => Ok(()),
-            _ => Err(Failure::new(Exit::Failed, format!("{failed} of {} cases do not hold", files.len())).next(
-                "if the plugin is right and the cases are old, run it again with --bless and read the difference",
-            )),
+        tally.ended(&path)
+    }
+}
+
+/// How many cases came to what.
+#[derive(Debug, Default)]
+struct Tally {
+    hold: usize,
+    differ: usize,
+    broke: usize,
+}
+
+impl Tally {
+    fn count(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Holds => self.hold += 1,
+            Verdict::Differs { .. } => self.differ += 1,
+            Verdict::Broke(_) => self.broke += 1,
         }
+    }
+
+    fn failed(&self) -> usize {
+        self.differ + self.broke
+    }
+
+    fn all(&self) -> usize {
+        self.hold + self.failed()
+    }
+
+    fn ended(&self, path: &PluginPath) -> Outcome {
+        if self.failed() == 0 {
+            return Ok(());
+        }
+        let said = Failure::new(Exit::Failed, format!("{} of {} cases do not hold", self.failed(), self.all()));
+        let bless = "if the plugin is right and the cases are old, run it again with --bless and read the difference";
+        // What came to no outcome has nothing that could be blessed.
+        let record = format!("one that cannot be played is recorded anew: noetl plugin call {path} ... --record FILE");
+        Err(said.next(match (self.differ, self.broke) {
+            (_, 0) => bless.to_owned(),
+            (0, _) => record,
+            _ => format!("{bless}; {record}"),
+        }))
     }
 }
 
@@ -100,12 +144,18 @@ fn cases(folder: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(files)
 }
 
-async fn play(session: &Session, file: &Path) -> Outcome<Verdict> {
-    let text = std::fs::read_to_string(file).map_err(failure::io("read", file))?;
-    let case: Case = serde_json::from_str(&text)
-        .map_err(|error| Failure::usage(format!("{} is not a case: {error}", file.display())))?;
-    let recorded = case.scrubbed();
-    Ok(match session.play(&case).await {
+/// A case of its file, or why there is none.
+fn read(file: &Path) -> Result<Case, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("it cannot be read: {error}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("{} is not a case: {error}", file.display()))
+}
+
+async fn play(session: &Session, case: &Case) -> Outcome<Verdict> {
+    let recorded = match case.scrubbed() {
+        Ok(recorded) => recorded,
+        Err(error) => return Ok(Verdict::Broke(error.to_string())),
+    };
+    Ok(match session.play(case).await {
         Err(error) => Verdict::Broke(error.to_string()),
         Ok(None) => Verdict::Broke("it has only the digest of a large body, so it cannot be played".to_owned()),
         Ok(Some(now)) if now == recorded => Verdict::Holds,
@@ -166,6 +216,23 @@ mod tests {
     fn a_difference_is_shown_by_lines() {
         let shown = diff("{\n  \"calls\": 1\n}\n", "{\n  \"calls\": 2\n}\n");
         assert!(shown.contains("-  \"calls\": 1\n+  \"calls\": 2"), "{shown}");
+    }
+
+    #[test]
+    fn advice_fits_what_went_wrong() {
+        let path = PluginPath::new("main/a").expect("valid");
+        let advice = |tally: Tally| tally.ended(&path).expect_err("fails").next.expect("advice");
+        assert!(Tally { hold: 1, ..Tally::default() }.ended(&path).is_ok());
+        assert!(!advice(Tally { differ: 1, ..Tally::default() }).contains("--record"));
+        assert!(!advice(Tally { broke: 1, ..Tally::default() }).contains("--bless"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_case_is_told() {
+        let place = tempfile::tempdir().expect("folder");
+        let file = place.path().join("a.case");
+        std::fs::write(&file, "{}").expect("file");
+        assert!(read(&file).expect_err("no case").contains("a.case is not a case"));
     }
 
     #[test]

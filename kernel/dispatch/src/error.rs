@@ -9,6 +9,9 @@ use noetl_host::{Denied, Fault, FaultClass, PrepareError};
 use noetl_registry::signatures::{AttestationError, Unsigned};
 use noetl_registry::{CatalogError, ResolveError};
 
+use crate::calls::Reply;
+use crate::case::Unmasked;
+
 /// The kernel could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -168,9 +171,16 @@ pub enum CallError {
     Conflict { path: PluginPath, version: Version, reason: String },
     #[error("{path} {version}: its writes could not be stored: {reason}")]
     NotStored { path: PluginPath, version: Version, reason: String },
+    /// The call was made; the case of it is not shown.
+    #[error("{path} {version}: the call cannot be written down: {reason}")]
+    NotWritten { path: PluginPath, version: Version, reason: String },
 }
 
 impl CallError {
+    pub(crate) fn not_written(reply: &Reply, error: &Unmasked) -> Self {
+        Self::NotWritten { path: reply.path.clone(), version: reply.version.clone(), reason: error.to_string() }
+    }
+
     /// The fault's class, where the host ended the call.
     pub fn class(&self) -> Option<FaultClass> {
         match self {
@@ -186,6 +196,7 @@ impl CallError {
             CallError::Quarantined { .. } => "quarantined",
             CallError::Conflict { .. } => "conflict",
             CallError::NotStored { .. } => "store_unavailable",
+            CallError::NotWritten { .. } => "internal",
             CallError::Fault { fault, .. } => match fault.class {
                 FaultClass::Trap => "trap",
                 FaultClass::Timeout => "timeout",
@@ -206,6 +217,7 @@ impl CallError {
             "quarantined" | "fetch" | "store_unavailable" => 503,
             "conflict" | "pin_broken" | "binding_broken" => 409,
             "timeout" => 504,
+            "internal" => 500,
             _ => 502,
         }
     }

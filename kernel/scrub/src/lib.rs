@@ -22,6 +22,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 mod forms;
+mod found;
 mod json;
 mod keys;
 pub mod known;
@@ -30,6 +31,7 @@ mod text;
 mod tokens;
 mod values;
 
+pub use found::Found;
 pub use stream::Stream;
 pub use values::{SHORTEST, Values};
 

@@ -19,24 +19,13 @@ const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "token", "apikey", "neg
 type Find = Range<usize>;
 
 pub fn scrub(text: &str) -> Cow<'_, str> {
-    let bytes = text.as_bytes();
     let mut clean: Option<String> = None;
     let mut copied = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        let previous = at.checked_sub(1).map(|before| bytes[before]);
-        match find_at(bytes, at, previous) {
-            Some(find) => {
-                if &bytes[find.clone()] != PLACEHOLDER.as_bytes() {
-                    let clean = clean.get_or_insert_with(|| String::with_capacity(text.len()));
-                    clean.push_str(&text[copied..find.start]);
-                    clean.push_str(PLACEHOLDER);
-                    copied = find.end;
-                }
-                at = find.end.max(at + 1);
-            }
-            None => at += 1,
-        }
+    for find in finds(text) {
+        let clean = clean.get_or_insert_with(|| String::with_capacity(text.len()));
+        clean.push_str(&text[copied..find.start]);
+        clean.push_str(PLACEHOLDER);
+        copied = find.end;
     }
     match clean {
         None => Cow::Borrowed(text),
@@ -45,6 +34,36 @@ pub fn scrub(text: &str) -> Cow<'_, str> {
             Cow::Owned(clean)
         }
     }
+}
+
+/// What is masked in a text, as it stands there.
+pub fn secrets(text: &str) -> impl Iterator<Item = &str> {
+    finds(text).map(|find| &text[find])
+}
+
+/// Whether it is the first word of a credential in a header.
+pub fn is_scheme(word: &str) -> bool {
+    SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// The parts to mask, from left to right; what is masked already is none.
+fn finds(text: &str) -> impl Iterator<Item = Find> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < bytes.len() {
+            let previous = at.checked_sub(1).map(|before| bytes[before]);
+            let Some(find) = find_at(bytes, at, previous) else {
+                at += 1;
+                continue;
+            };
+            at = find.end.max(at + 1);
+            if &bytes[find.clone()] != PLACEHOLDER.as_bytes() {
+                return Some(find);
+            }
+        }
+        None
+    })
 }
 
 fn find_at(bytes: &[u8], at: usize, previous: Option<u8>) -> Option<Find> {
@@ -124,7 +143,7 @@ fn filled(value: Find) -> Option<Find> {
 fn after_scheme(bytes: &[u8], value: Range<usize>) -> Option<Find> {
     let first = value.start..end_of_credential(bytes, value.start).min(value.end);
     let word = &bytes[first.clone()];
-    if SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme.as_bytes())) {
+    if std::str::from_utf8(word).is_ok_and(is_scheme) {
         let start = skip_spaces(bytes, first.end).min(value.end);
         return filled(start..end_of_credential(bytes, start).min(value.end));
     }

@@ -23,13 +23,23 @@ pub struct Values {
 
 /// Whether a value is long enough to be looked for, and no part of what stands in its place.
 pub fn is_findable(value: &str) -> bool {
-    value.len() >= SHORTEST && !PLACEHOLDER.contains(value)
+    is_findable_from(SHORTEST, value)
+}
+
+fn is_findable_from(shortest: usize, value: &str) -> bool {
+    value.len() >= shortest && !PLACEHOLDER.contains(value)
 }
 
 impl Values {
     pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Self {
+        Self::at_least(SHORTEST, values)
+    }
+
+    /// Those of at least so many bytes: within one document, shorter ones than elsewhere can be told from other text.
+    pub(crate) fn at_least<'v>(shortest: usize, values: impl IntoIterator<Item = &'v str>) -> Self {
         let (mut texts, mut of) = (Vec::new(), Vec::new());
-        for (place, value) in values.into_iter().enumerate().filter(|(_, value)| is_findable(value)) {
+        let findable = |(_, value): &(usize, &str)| is_findable_from(shortest, value);
+        for (place, value) in values.into_iter().enumerate().filter(findable) {
             for form in forms::of(value) {
                 texts.push(form);
                 of.push(place);

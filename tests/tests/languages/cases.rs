@@ -67,5 +67,37 @@ fn a_failure_is_recorded_too() {
     desk.noetl(&call).ends(7).says("gone");
     desk.noetl(&["plugin", "test", "bad.js"]).ok().says("1 of 1 cases hold");
     fs::write(desk.path("cases/broken.case"), "{}").expect("file");
-    desk.noetl(&["plugin", "test", "bad.js"]).ends(2).says("broken.case is not a case");
+    // One that cannot be read is told, and the others are played all the same.
+    let told = desk.noetl(&["plugin", "test", "bad.js"]).ends(1);
+    told.says("broken.case is not a case").says("1 of 2 cases hold").says("--record");
+}
+
+#[test]
+fn a_file_plays_its_own_cases() {
+    let desk = Desk::new();
+    for (name, answer) in [("one", "1"), ("two", "2")] {
+        let (file, path) = (format!("{name}.py"), format!("main/{name}"));
+        desk.write(&file, &format!("def call(input):\n    return {answer}\n"));
+        desk.noetl(&["plugin", "push", &file]).ok();
+        let case = format!("cases/{name}.case");
+        desk.noetl(&["plugin", "call", &path, "--json-args", "{}", "--record", &case]).ok();
+    }
+    desk.noetl(&["plugin", "test", "one.py"]).ok().says("1 of 1 cases hold");
+}
+
+#[test]
+fn a_secret_is_masked_wherever_it_went() {
+    let desk = Desk::new();
+    desk.write(
+        "leaky.py",
+        "# /// noetl\n# capabilities = [\"log\", \"payload\", \"kv\"]\n# ///\nimport noetl\n\n\n\
+         def call(input):\n    noetl.kv.put('last', input['password'])\n    \
+         raise ValueError('bad: ' + input['password'])\n",
+    );
+    desk.noetl(&["plugin", "push", "leaky.py"]).ok();
+    let input = r#"{"password": "opensesame"}"#;
+    desk.noetl(&["plugin", "call", "main/leaky", "--json-args", input, "--record", "cases/a.case"]).ends(7);
+    let case = desk.read("cases/a.case");
+    assert!(!case.contains("opensesame") && case.contains("bad: [REDACTED]"), "{case}");
+    desk.noetl(&["plugin", "test", "leaky.py"]).ok();
 }

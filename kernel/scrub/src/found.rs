@@ -1,0 +1,125 @@
+//! Secrets that a document shows in one place, masked in all its places.
+//!
+//! A value under `password` is a secret by its name; in a message of the same document, or under another name, it has
+//! neither name nor shape. So a document is read twice: first for what is masked in it, then for that.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::{json, keys, text, values::Values};
+
+/// Shorter values are not looked for elsewhere in a document.
+const SHORTEST: usize = 4;
+
+/// What a tree shows as secret.
+#[derive(Debug, Default)]
+pub struct Found(Vec<String>);
+
+impl Found {
+    /// Takes in what is masked in a tree.
+    pub fn read(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.read_text(text),
+            Value::Array(items) => items.iter().for_each(|item| self.read(item)),
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    if keys::is_secret(key) {
+                        self.take(field);
+                    } else {
+                        self.read(field);
+                    }
+                    self.0.extend(text::secrets(key).map(str::to_owned));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn read_text(&mut self, text: &str) {
+        self.0.extend(text::secrets(text).map(str::to_owned));
+        // A body is often JSON, whose texts may be written with escapes.
+        if text.starts_with(['{', '['])
+            && let Ok(value) = serde_json::from_str(text)
+        {
+            self.read(&value);
+        }
+    }
+
+    /// Everything below a secret's name is one.
+    fn take(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.take_text(text),
+            Value::Number(number) => self.0.push(number.to_string()),
+            Value::Array(items) => items.iter().for_each(|item| self.take(item)),
+            Value::Object(fields) => fields.values().for_each(|field| self.take(field)),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// The value, and of a header's the part behind its scheme: `Bearer x` is `x` elsewhere, and so is the password of
+    /// `Basic x`.
+    fn take_text(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+        let Some((scheme, credential)) = text.split_once(' ') else { return };
+        if !text::is_scheme(scheme) {
+            return;
+        }
+        let credential = credential.trim();
+        self.0.push(credential.to_owned());
+        let pair = STANDARD.decode(credential).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        self.0.extend(pair.as_deref().and_then(|pair| pair.split_once(':')).map(|(_, password)| password.to_owned()));
+    }
+
+    /// What masks all of it in a tree, beside what is masked there anyway.
+    pub fn into_mask(self) -> impl Fn(&mut Value) {
+        let values = Values::at_least(SHORTEST, self.0.iter().map(String::as_str));
+        move |value| {
+            crate::scrub_json(value);
+            if !values.is_empty() {
+                json::walk(value, &|text| values.mask(text), &|_| false);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_secret_in_one_place_is_masked_in_all() {
+        let mut document = json!({
+            "input": { "password": "hunter2", "keys": { "api_key": ["k-1234"] }, "pin": "1" },
+            "headers": [{ "authorization": "Bearer plain-word" }, { "proxy-authorization": "Basic dTpvcGVuc2VzYW1l" }],
+            "body": "{\"client_secret\": \"a\\\"b-c\"}",
+            "said": ["hunter2!", "k-1234", "with plain-word", "u opensesame", "a\"b-c", "nothing", "aHVudGVyMg=="],
+        });
+        let mut found = Found::default();
+        found.read(&document);
+        found.into_mask()(&mut document);
+        let said = document["said"].clone();
+        assert_eq!(said[0], "[REDACTED]!");
+        assert_eq!(said[5], "nothing");
+        let text = said.to_string();
+        for secret in ["k-1234", "plain-word", "opensesame", "b-c", "aHVudGVyMg"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+        let once = document.clone();
+        let mut again = Found::default();
+        again.read(&document);
+        again.into_mask()(&mut document);
+        assert_eq!(document, once, "twice is once");
+    }
+
+    #[test]
+    fn what_is_short_or_no_value_is_not_looked_for() {
+        let mut document = json!({ "password": "abc", "token": true, "secret": null, "said": "abc true null" });
+        let mut found = Found::default();
+        found.read(&document);
+        found.into_mask()(&mut document);
+        assert_eq!(document["said"], "abc true null");
+    }
+}
