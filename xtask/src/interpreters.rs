@@ -173,14 +173,21 @@ fn lay_out_contract(wit: &Path) -> Result<()> {
 fn install_python(recipe: &Recipe, source: &Path, folder: &Path) -> Result<()> {
     run(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
     let pip = folder.join("bin/pip");
-    run(Command::new(pip).args(["install", "--quiet", "--requirement"]).arg(source.join(recipe.pins)))
+    let pins = source.join(recipe.pins);
+    run(Command::new(&pip).args(["install", "--quiet", "--requirement"]).arg(&pins))?;
+    // What becomes part of the interpreter lies alone: the tools are Python too.
+    let library = folder.join("library");
+    let mut command = Command::new(&pip);
+    command.args(["install", "--quiet", "--no-deps", "--constraint"]).arg(&pins);
+    run(command.arg("--target").arg(library).arg("tzdata"))
 }
 
 fn build_python(place: &Place<'_>) -> Result<()> {
     let sdk = place.sdk.parent().context("the SDK is a package in a folder")?;
     let mut command = Command::new(place.tools.join("bin/componentize-py"));
     command.arg("-d").arg(place.wit).args(["-w", "noetl:interpreter/interpreter", "componentize"]);
-    command.arg("-p").arg(place.source).arg("-p").arg(sdk).arg("interpreter").arg("-o").arg(place.output);
+    command.arg("-p").arg(place.source).arg("-p").arg(sdk).arg("-p").arg(place.tools.join("library"));
+    command.arg("_noetl_interpreter").arg("-o").arg(place.output);
     run(&mut command)
 }
 

@@ -1,5 +1,9 @@
 """Why a plugin could not do its work, as an answer."""
 
+from __future__ import annotations
+
+from .texts import text
+
 
 class Failure(Exception):
     """Raise it to answer with a failure. It is not a crash: it does not count against the plugin.
@@ -10,7 +14,7 @@ class Failure(Exception):
     """
 
     def __init__(self, code: str, message: str = "", *, retryable: bool = False) -> None:
-        super().__init__(f"{code}: {message}" if message else code)
-        self.code = code
-        self.message = message
-        self.retryable = retryable
+        self.code = text(code)
+        self.message = text(message)
+        self.retryable = bool(retryable)
+        super().__init__(f"{self.code}: {self.message}" if self.message else self.code)

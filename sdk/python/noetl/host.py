@@ -17,6 +17,10 @@ _RETRYABLE = {"unavailable", "timeout", "failed"}
 
 def ask(function: Callable[..., Answer], *arguments: Any) -> Answer:
     """Call a function of the host; an error of its own becomes a :class:`Failure`."""
+    for argument in arguments:
+        if isinstance(argument, str):
+            # Raises for half of a pair of surrogates, which the host could not be told.
+            argument.encode()
     try:
         return function(*arguments)
     except Err as error:

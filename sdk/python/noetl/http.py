@@ -16,6 +16,7 @@ from . import payload as _payload
 from .failure import Failure
 from .host import ask
 from .payload import Payload
+from .texts import text
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def request(
     timeout: Optional[float] = None,
 ) -> Response:
     """Send one request. ``timeout`` is in seconds and bounded by the call's own ``limits.wall_ms``."""
-    fields = list((headers or {}).items())
+    fields = [(text(name), text(value)) for name, value in (headers or {}).items()]
     if json is not None:
         body = _payload.of(_json.dumps(json), "application/json")
         if all(name.lower() != "content-type" for name, _ in fields):
@@ -61,7 +62,7 @@ def request(
         body = _payload.of(body)
     timeout_ms = None if timeout is None else max(1, round(timeout * 1_000))
     given = None if body is None else body.give()
-    answer = ask(_http.send, _http.Request(method, url, fields, given, timeout_ms))
+    answer = ask(_http.send, _http.Request(text(method), text(url), fields, given, timeout_ms))
     return Response(answer.status, list(answer.headers), Payload(answer.body))
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from wit_world.imports import log as _log
 
+from .texts import text
+
 
 def _write(level: _log.Level, message: object, fields: dict[str, object]) -> None:
-    _log.write(level, str(message), [(key, str(value)) for key, value in fields.items()])
+    _log.write(level, text(message), [(text(key), text(value)) for key, value in fields.items()])
 
 
 def trace(message: object, **fields: object) -> None:

@@ -8,13 +8,18 @@ from __future__ import annotations
 from wit_world.imports import metrics as _metrics
 
 from .host import ask
+from .texts import text
 
 
 def count(name: str, value: int = 1, **labels: str) -> None:
     """Add to a counter that only grows."""
-    ask(_metrics.counter_add, name, list(labels.items()), value)
+    ask(_metrics.counter_add, name, _labels(labels), value)
 
 
 def gauge(name: str, value: float, **labels: str) -> None:
     """Set a gauge."""
-    ask(_metrics.gauge_set, name, list(labels.items()), float(value))
+    ask(_metrics.gauge_set, name, _labels(labels), float(value))
+
+
+def _labels(labels: dict[str, str]) -> list[tuple[str, str]]:
+    return [(text(name), text(value)) for name, value in labels.items()]

@@ -15,8 +15,8 @@ sys.path[:0] = [str(HERE / "fakes"), str(HERE.parent), str(HERE.parents[2] / "pl
 from componentize_py_types import Err  # noqa: E402
 from wit_world.imports import payload, tooling  # noqa: E402
 
-sys.modules["library"] = SimpleNamespace(bring=lambda: None)
-import interpreter  # noqa: E402
+sys.modules["_noetl_library"] = SimpleNamespace(bring=lambda: None)
+import _noetl_interpreter as interpreter  # noqa: E402
 import noetl  # noqa: E402
 
 WORLD = interpreter.WitWorld()
@@ -25,18 +25,20 @@ WORLD = interpreter.WitWorld()
 @contextlib.contextmanager
 def loaded(entry="plugin_under_test.py", **files):
     """A program made of these files; what it imported is forgotten after."""
-    before, finders, out = set(sys.modules), list(sys.meta_path), sys.stdout
+    before, finders, out = dict(sys.modules), list(sys.meta_path), sys.stdout
     # As in a sandbox: text that goes to bytes, which can be told to keep lines together.
     sys.stdout = io.TextIOWrapper(io.BytesIO())
     try:
         texts = {name.replace("__", "/") + ".py": text for name, text in files.items()}
-        WORLD.load(entry, [SimpleNamespace(path=path, content=text.encode()) for path, text in texts.items()])
+        encoded = {path: text if isinstance(text, bytes) else text.encode() for path, text in texts.items()}
+        WORLD.load(entry, [SimpleNamespace(path=path, content=text) for path, text in encoded.items()])
         yield
     finally:
         sys.stdout = out
         sys.meta_path[:] = finders
-        for name in set(sys.modules) - before:
+        for name in set(sys.modules) - set(before):
             del sys.modules[name]
+        sys.modules.update(before)
         importlib.invalidate_caches()
 
 
@@ -85,6 +87,97 @@ class Programs(unittest.TestCase):
         with loaded(plugin_under_test=entry):
             answer = call({})
             self.assertEqual((answer.output, answer.body.data), ('{"n":1}', b"bulk"))
+
+    def test_what_is_async_runs_to_its_end(self):
+        entry = "import asyncio\n\nasync def call(input):\n    await asyncio.sleep(0)\n    return await asyncio.to_thread(len, 'abc')\n"
+        with loaded(plugin_under_test=entry):
+            self.assertEqual(call({}).output, "3")
+        with loaded(plugin_under_test="async def run(data):\n    return data\n"):
+            self.assertEqual(WORLD.run(b"abc"), b"abc")
+        with loaded(plugin_under_test="import asyncio\n\ndef call(input):\n    return asyncio.run(asyncio.sleep(0, 7))\n"):
+            self.assertEqual(call({}).output, "7")
+
+    def test_the_authors_modules_go_before_the_librarys(self):
+        entry = "import colorsys, program, web\n\ndef call(input):\n    return [colorsys.OWN, program.OWN, web.OWN]\n"
+        own = dict.fromkeys(("colorsys", "program", "web"), "OWN = 1\n")
+        import colorsys
+
+        with loaded(plugin_under_test=entry, **own):
+            self.assertEqual(call({}).output, "[1,1,1]")
+            self.assertIsNot(sys.modules["colorsys"], colorsys)
+
+    def test_an_entry_may_have_the_name_of_a_module_it_uses(self):
+        importlib.import_module("colorsys")
+        with loaded("colorsys.py", colorsys="import colorsys\n\ndef call(input):\n    return colorsys.rgb_to_hsv(0, 0, 0)\n"):
+            self.assertEqual(call({}).output, "[0.0,0.0,0]")
+
+
+class Odd(unittest.TestCase):
+    """What must not end a call as if the interpreter had crashed."""
+
+    def test_half_a_surrogate_pair_goes_in_and_out(self):
+        half = '"\\ud800"'
+        with loaded(plugin_under_test="def call(input):\n    print(input)\n    return input\n"):
+            self.assertEqual(WORLD.call(tooling.Request(half, None, "", 1)).output, half)
+        with loaded(plugin_under_test="def run(data):\n    return '\\ud800'\n"):
+            self.assertEqual(WORLD.run(b""), b"?")
+        with loaded(plugin_under_test="import noetl\n\ndef call(input):\n    noetl.log.info(input)\n    raise ValueError(input)\n"):
+            said = failure(WORLD.call, tooling.Request(half, None, "", 1))
+            self.assertIn("\\ud800", said.message)
+            said.message.encode()
+
+    def test_deep_json_is_refused_both_ways(self):
+        with loaded(plugin_under_test="def call(input):\n    return input\n"):
+            deep = "[" * 5_000 + "]" * 5_000
+            self.assertEqual(failure(WORLD.call, tooling.Request(deep, None, "", 1)).code, "invalid_input")
+            self.assertEqual(failure(WORLD.run, deep.encode()).code, "invalid_input")
+            brackets = json.dumps("[" * 5_000)
+            self.assertEqual(WORLD.call(tooling.Request(brackets, None, "", 1)).output, brackets)
+            wide = json.dumps([[]] * 5_000, separators=(",", ":"))
+            self.assertEqual(WORLD.call(tooling.Request(wide, None, "", 1)).output, wide)
+        deep = "def call(input):\n    a = []\n    for _ in range(5_000):\n        a = [a]\n    return a\n"
+        itself = "def call(input):\n    a = []\n    a += [a, a]\n    return a\n"
+        for entry in (deep, itself):
+            with loaded(plugin_under_test=entry):
+                self.assertEqual(failure(call, {}).code, "invalid_output")
+
+    def test_bytes_that_are_no_text_are_no_input(self):
+        with loaded(plugin_under_test="def call(input):\n    return input\n"):
+            self.assertEqual(failure(WORLD.run, b"\xff").code, "invalid_input")
+
+    def test_whatever_is_raised_is_a_failure(self):
+        raised = {
+            "class E(Exception):\n    def __str__(self):\n        raise KeyError\nraise_ = E()\n": "exception",
+            "import noetl\nraise_ = noetl.Failure(5, None, retryable='yes')\n": "5",
+            "import noetl\nraise_ = noetl.Failure('a')\nraise_.code = None\nraise_.message = object()\n": "None",
+            "raise_ = ExceptionGroup('all', [ValueError(1), KeyError(2)])\n": "exception",
+        }
+        for text, code in raised.items():
+            with loaded(plugin_under_test=f"{text}\ndef call(input):\n    raise raise_\n"):
+                said = failure(call, {})
+                self.assertEqual((said.code, type(said.message), type(said.retryable)), (code, str, bool))
+
+    def test_streams_may_be_gone(self):
+        for text in ("sys.stdout = None", "sys.stdout.close()", "sys.stdout = object()"):
+            with loaded(plugin_under_test=f"import sys\n\ndef call(input):\n    {text}\n    return 1\n"):
+                self.assertEqual(call({}).output, "1")
+
+    def test_a_response_is_checked(self):
+        for text in ("noetl.Response(1, b'x')", "noetl.Response(encoded=5)", "noetl.Response(object())"):
+            with loaded(plugin_under_test=f"import noetl\n\ndef call(input):\n    return {text}\n"):
+                self.assertEqual(failure(call, {}).code, "invalid_output")
+
+    def test_a_file_that_is_not_utf8_says_how_to_mend_it(self):
+        with self.assertRaises(Err) as raised, loaded(plugin_under_test=b"x = '\xe9'\n"):
+            pass
+        self.assertIn("coding: latin-1", raised.exception.value.message)
+        with loaded(plugin_under_test=b"\xef\xbb\xbfdef call(input):\n    return 1\n"):
+            self.assertEqual(call({}).output, "1")
+
+    def test_a_missing_library_says_where_it_goes(self):
+        with self.assertRaises(Err) as raised, loaded(plugin_under_test="import no_such_library.part\n"):
+            pass
+        self.assertIn("pip install --target vendor no_such_library", raised.exception.value.message)
 
 
 class Failures(unittest.TestCase):

@@ -15,8 +15,8 @@ sys.path[:0] = [str(HERE / "fakes"), str(HERE.parent), str(HERE.parents[2] / "pl
 from componentize_py_types import Err  # noqa: E402
 from wit_world.imports import http_client, payload  # noqa: E402
 
-import waiting  # noqa: E402
-import web  # noqa: E402
+import _noetl_waiting as waiting  # noqa: E402
+import _noetl_web as web  # noqa: E402
 
 web.install()
 

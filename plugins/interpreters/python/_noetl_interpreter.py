@@ -3,12 +3,15 @@
 This module is run once, when the component is built; what it leaves in memory is where every sandbox begins. So
 everything a plugin may want to import is imported here, and nothing here may depend on a moment or on chance: what does
 is done again in `load`.
+
+Modules of the interpreter have names that no author uses: what a plugin brings is looked for under its own names.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
-import json
+import inspect
 import os
 import random
 import sys
@@ -18,43 +21,69 @@ from typing import Any, Callable, Optional
 import noetl
 import wit_world
 from noetl.payload import Payload
+from noetl.texts import text
 from wit_world.imports import tooling
 
-import failing
-import library
-import waiting
-import web
-from program import Program
+import _noetl_failing as failing
+import _noetl_library as library
+import _noetl_waiting as waiting
+import _noetl_web as web
+from _noetl_program import Program
+from _noetl_values import as_bytes, as_json, parsed
+
+
+def never_crashes(export: Callable[..., Any]) -> Callable[..., Any]:
+    """The last resort: whatever went wrong, the host is told a failure."""
+
+    @functools.wraps(export)
+    def guarded_export(*arguments: Any) -> Any:
+        try:
+            return export(*arguments)
+        except BaseException as error:  # noqa: BLE001
+            raise failing.of(error, WitWorld._program) from None
+
+    return guarded_export
 
 
 class WitWorld(wit_world.WitWorld):
     _program: Optional[Program] = None
     _module: Optional[ModuleType] = None
 
+    @never_crashes
     def load(self, entry: str, files: list) -> None:
         # The sandbox's memory was made with the component: without this, all calls would see the same numbers.
         random.seed()
-        # A line is in the log when it is complete, however the call ends.
-        sys.stdout.reconfigure(line_buffering=True)
-        sys.stderr.reconfigure(line_buffering=True)
+        # A line is in the log when it is complete, however the call ends; what is no character is no reason to fail.
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
         WitWorld._program = Program({file.path: bytes(file.content) for file in files})
         WitWorld._module = guarded(WitWorld._program.start, entry)
 
+    @never_crashes
     def run(self, input: bytes) -> bytes:
         set_context(noetl.Context())
         if function := exported("run"):
             return as_bytes(guarded(function, bytes(input)))
         return as_json(ask(parsed(input))).encode()
 
+    @never_crashes
     def call(self, request: tooling.Request) -> tooling.Response:
         body = None if request.body is None else Payload(request.body)
         set_context(noetl.Context(request.idempotency_key, request.attempt, body))
-        answer = ask(parsed(request.arguments))
-        if isinstance(answer, noetl.Response):
-            given = None if answer.body is None else answer.body.give()
-            output = as_json(answer.output) if answer.encoded is None else answer.encoded
-            return tooling.Response(output, given)
+        return response(ask(parsed(request.arguments)))
+
+
+def response(answer: Any) -> tooling.Response:
+    if not isinstance(answer, noetl.Response):
         return tooling.Response(as_json(answer), None)
+    if not isinstance(answer.body, (Payload, type(None))):
+        kind = type(answer.body).__name__
+        why = f"the body of a `Response` is a payload and not `{kind}`: make one with `noetl.payload.of(...)`"
+        raise failing.failed("invalid_output", why)
+    if not isinstance(answer.encoded, (str, type(None))):
+        raise failing.failed("invalid_output", "`encoded` of a `Response` is JSON as text")
+    output = as_json(answer.output) if answer.encoded is None else text(answer.encoded)
+    return tooling.Response(output, None if answer.body is None else answer.body.give())
 
 
 def ask(input: Any) -> Any:
@@ -74,42 +103,27 @@ def exported(name: str) -> Optional[Callable[..., Any]]:
 
 
 def guarded(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call into the author's code; whatever it raises is a failure of the plugin."""
+    """Call into the author's code, to the end of what it may leave to wait for; whatever it raises is a failure of the
+    plugin."""
     try:
-        return function(*arguments, **named)
+        answer = function(*arguments, **named)
+        return waiting.until_done(answer) if inspect.isawaitable(answer) else answer
     except BaseException as error:  # also SystemExit: a plugin cannot end the interpreter
         raise failing.of(error, WitWorld._program) from None
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
+
+
+def flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:  # noqa: BLE001 - the plugin may have closed it, or put something else in its place
+            pass
 
 
 def set_context(context: noetl.Context) -> None:
     noetl.context.__dict__.update(context.__dict__)
-
-
-def parsed(text: Any) -> Any:
-    try:
-        return json.loads(text) if text else None
-    except ValueError as error:
-        raise failing.failed("invalid_input", f"the input is not JSON: {error}") from None
-
-
-def as_json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise failing.failed("invalid_output", f"the answer is not JSON: {error}") from None
-
-
-def as_bytes(value: Any) -> bytes:
-    match value:
-        case bytes() | bytearray() | memoryview():
-            return bytes(value)
-        case str():
-            return value.encode()
-        case _:
-            return as_json(value).encode()
 
 
 library.bring()

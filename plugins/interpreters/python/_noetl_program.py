@@ -15,6 +15,14 @@ from typing import Optional
 ROOTS = ("", "vendor/")
 
 
+#: Modules that are there before any program is, in every Python: a file of the same name is not theirs to be found.
+_ALWAYS = {
+    "__main__", "_frozen_importlib", "_frozen_importlib_external", "abc", "builtins", "codecs", "encodings", "importlib",
+    "io", "os", "posixpath", "sys", "zipimport", "noetl", "wit_world", "componentize_py_runtime",
+    "componentize_py_types", "componentize_py_async_support",
+}  # fmt: skip
+
+
 class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importlib.abc.ResourceLoader):
     """Finds and loads the modules of one plugin."""
 
@@ -27,12 +35,22 @@ class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importl
         """Run the entry and give its module."""
         if entry not in self._files:
             raise ImportError(f"the bundle has no file {entry}")
+        self._take_names(entry)
         name = entry.removesuffix(".py").replace("/", ".")
         module = importlib.util.module_from_spec(self._spec(name, entry))
-        # An author's file may have the name of a library's module, which is not to be replaced by it for others.
+        # Nobody has to import the entry, which may have the name of a module that it imports itself.
         sys.modules.setdefault(name, module)
         self.exec_module(module)
         return module
+
+    def _take_names(self, entry: str) -> None:
+        """Forgets modules of the library that the plugin has a file for beside its entry: the author's own go first, as
+        they do where Python runs from a folder."""
+        own = {path.removesuffix(".py") for path in self._files if path.endswith(".py") and "/" not in path}
+        own |= {path.removesuffix("/__init__.py") for path in self._files if path.endswith("/__init__.py")}
+        own = {name for name in own if "/" not in name} - _ALWAYS - {entry.removesuffix(".py")}
+        for name in [name for name in sys.modules if name.partition(".")[0] in own]:
+            del sys.modules[name]
 
     def has(self, path: str) -> bool:
         return path in self._files
@@ -63,7 +81,7 @@ class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importl
             raise FileNotFoundError(f"the bundle has no file {path}") from None
 
     def get_source(self, fullname: str) -> str:
-        return importlib.util.decode_source(self.get_data(self._path(fullname)))
+        return self._text(self._path(fullname))
 
     def get_code(self, fullname: str) -> CodeType:
         return self._compiled(self._path(fullname))
@@ -84,8 +102,15 @@ class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importl
         spec.has_location = True
         return spec
 
+    def _text(self, path: str) -> str:
+        try:
+            return importlib.util.decode_source(self.get_data(path))
+        except (UnicodeDecodeError, SyntaxError) as error:
+            how = "save it as UTF-8, or name its encoding in its first line: # -*- coding: latin-1 -*-"
+            raise SyntaxError(f"{path} cannot be read as text ({error}): {how}") from None
+
     def _compiled(self, path: str) -> CodeType:
-        text = importlib.util.decode_source(self.get_data(path))
+        text = self._text(path)
         # Tracebacks show the line itself, and there is no file they could read it from.
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         return compile(text, path, "exec", dont_inherit=True)
