@@ -22,12 +22,21 @@ const OCTETS = 'application/octet-stream';
 /** Errors after which the same call may well succeed. */
 const RETRYABLE = new Set(['unavailable', 'timeout', 'failed']);
 
+/** A text of anything: asking for one is code of the author's, which may throw. */
+export function textOf(value) {
+  try {
+    return String(value);
+  } catch {
+    return `[${typeof value} without a text]`;
+  }
+}
+
 export class Failure extends Error {
-  constructor(code, message = '', { retryable = false } = {}) {
-    super(message);
+  constructor(code, message = '', options = undefined) {
+    super(textOf(message ?? ''));
     this.name = 'Failure';
-    this.code = code;
-    this.retryable = retryable;
+    this.code = textOf(code);
+    this.retryable = Boolean(options?.retryable);
   }
 }
 
@@ -45,7 +54,7 @@ function ask(call) {
 }
 
 const bytesOf = (data) => (typeof data === 'string' ? encoder.encode(data) : new Uint8Array(data));
-const pairs = (fields) => Object.entries(fields ?? {}).map(([key, value]) => [key, String(value)]);
+const pairs = (fields) => Object.entries(fields ?? {}).map(([key, value]) => [key, textOf(value)]);
 
 export class Payload {
   #handle;
@@ -136,7 +145,7 @@ export const payload = {
   },
 };
 
-const write = (level) => (message, fields) => hostLog.write(level, String(message), pairs(fields));
+const write = (level) => (message, fields) => hostLog.write(level, textOf(message), pairs(fields));
 
 export const log = {
   trace: write('trace'),
@@ -274,4 +283,4 @@ export class Response {
 }
 
 /** Code of a step, run as playbooks expect it. */
-export const script = make({ Failure, Response, files, http, module: { Failure, files, http, log, payload } });
+export const script = make({ Failure, Response, textOf, files, http, module: { Failure, files, http, log, payload } });

@@ -12,7 +12,7 @@ const LONGEST_SCRIPT = 8 << 20;
 /** The engine has no tables of letters beyond these. */
 const NAME = /^[A-Za-z_$\u0080-\uffff][\w$\u0080-\uffff]*$/;
 
-export function make({ Failure, Response, files, http, module }) {
+export function make({ Failure, Response, textOf, files, http, module }) {
   /** Runs the code of a step, as the arguments have it: `code` or `script`, `input`. */
   async function run(given) {
     const { code, name, input, context } = optionsOf(given);
@@ -68,16 +68,25 @@ export function make({ Failure, Response, files, http, module }) {
     const tail =
       "return $ended(typeof result === 'undefined' ? undefined : result, typeof main === 'function' ? main : undefined);";
     const names = ['$ended', ...Object.keys(around)].join(', ');
-    const text = `(function (${names}) { return async function () {${code}\n;${tail}\n}; })\n//# sourceURL=${name}`;
-    const value = await (0, eval)(text)(ended, ...Object.values(around))();
+    const front = `(function (${names}) { return async function () {`;
+    const text = `${front}${code}\n;${tail}\n}; })\n//# sourceURL=${name}`;
+    let body;
+    try {
+      body = (0, eval)(text);
+    } catch (error) {
+      // The engine names the place it was asked at, with the line of the text.
+      if (typeof error?.lineNumber === 'number') lines.set(error, error.lineNumber);
+      throw error;
+    }
+    const value = await body(ended, ...Object.values(around))();
     if (!(value instanceof Ended)) return value;
     return value.result ?? (value.main && (await value.main(input)));
   }
 
   function broken(error, name, streams) {
     const isError = error instanceof Error;
-    const exception = isError ? error.name : typeof error;
-    const message = isError ? error.message : String(error);
+    const exception = isError ? textOf(error.name) : typeof error;
+    const message = textOf(isError ? error.message : error);
     const line = isError ? lineOf(error, name) : null;
     const stack = isError ? framesOf(error, name) : '';
     const place = line === null ? '' : ` (${name}, line ${line})`;
@@ -86,9 +95,9 @@ export function make({ Failure, Response, files, http, module }) {
     streams.complain([said, stack].filter(Boolean).join('\n'));
     return {
       _failure: {
-        code: own ? error.code : 'javascript_error',
+        code: own ? textOf(error.code) : 'javascript_error',
         message: said.slice(0, LONGEST_MESSAGE) + place,
-        retryable: own ? error.retryable : false,
+        retryable: own ? Boolean(error.retryable) : false,
       },
       js: { exception, message: message.slice(0, LONGEST_MESSAGE), line, stack },
       ...streams.texts(),
@@ -173,17 +182,21 @@ function shown(part) {
 function own(error, name) {
   const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const place = new RegExp(`(?:^|[@(\\s])${quoted}:(\\d+):(\\d+)`);
-  return (error.stack ?? '').split('\n').flatMap((line) => {
+  return (typeof error.stack === 'string' ? error.stack : '').split('\n').flatMap((line) => {
     const [, row, column] = place.exec(line) ?? [];
     return row === undefined ? [] : [{ line: Number(row), text: `    at ${name}:${row}:${column}` }];
   });
 }
 
 function lineOf(error, name) {
+  if (lines.has(error)) return lines.get(error);
   const [first] = own(error, name);
   if (first) return first.line;
   return error.fileName === name && error.lineNumber ? error.lineNumber : null;
 }
+
+/** Lines of texts that could not be compiled. */
+const lines = new WeakMap();
 
 const framesOf = (error, name) => own(error, name).map(({ text }) => text).join('\n');
 const isSome = (value) => value !== undefined && value !== null;

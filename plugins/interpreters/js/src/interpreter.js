@@ -5,62 +5,79 @@
 
 import * as noetl from 'noetl-sdk';
 import { failed, of } from './failing.js';
+import { fetch } from './fetch.js';
 import { Program } from './program.js';
+import { install, settled } from './settling.js';
 
+const { Payload, Response, textOf } = noetl;
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder('utf-8', { fatal: true });
 
 let program;
 let exported = {};
 
+globalThis.fetch = fetch;
+install();
+
 export function load(entry, files) {
-  reseed();
-  program = new Program(files);
-  exported = guarded(() => program.start(entry));
+  try {
+    reseed();
+    program = new Program(files);
+    exported = program.start(entry);
+  } catch (error) {
+    throw of(error, program);
+  }
 }
 
 export async function run(input) {
-  setContext({ idempotencyKey: '', attempt: 1, body: undefined });
-  const own = functionOf('run');
-  if (own) return bytesOf(await guardedAsync(() => own(input)));
-  return encoder.encode(jsonOf(await ask(parsed(decoder.decode(input)))));
+  try {
+    setContext({ idempotencyKey: '', attempt: 1, body: undefined });
+    const own = functionOf('run');
+    if (own) return bytesOf(await answerOf(own, input));
+    return encoder.encode(jsonOf(await ask(parsed(textIn(input)))));
+  } catch (error) {
+    throw of(error, program);
+  }
 }
 
 export async function call({ arguments: given, body, idempotencyKey, attempt }) {
-  setContext({ idempotencyKey, attempt, body: body && new noetl.Payload(body) });
-  const answer = await ask(parsed(given));
-  if (answer instanceof noetl.Response) {
-    return { output: answer.encoded ?? jsonOf(answer.output), body: answer.body?.give() };
+  try {
+    setContext({ idempotencyKey, attempt, body: body && new Payload(body) });
+    return responseOf(await ask(parsed(given)));
+  } catch (error) {
+    throw of(error, program);
   }
-  return { output: jsonOf(answer), body: undefined };
+}
+
+function responseOf(answer) {
+  if (!(answer instanceof Response)) return { output: jsonOf(answer), body: undefined };
+  const { output, body, encoded } = answer;
+  if (body !== undefined && body !== null && !(body instanceof Payload)) {
+    const why = 'the body of a `Response` is a payload: make one with `noetl.payload.of(...)`';
+    throw failed('invalid_output', why);
+  }
+  if (encoded !== undefined && encoded !== null && typeof encoded !== 'string') {
+    throw failed('invalid_output', '`encoded` of a `Response` is JSON as text');
+  }
+  return { output: encoded ?? jsonOf(output), body: body?.give() };
 }
 
 /** Calls what the plugin offers: `call(input)`, `main(input)` or its default export. */
 function ask(input) {
   const own = functionOf('call') ?? functionOf('main') ?? functionOf('default');
   if (!own) throw failed('no_function', 'the plugin exports no function `call(input)`, `main(input)` or `run(data)`');
-  return guardedAsync(() => own(input));
+  return answerOf(own, input);
 }
 
 function functionOf(name) {
   return typeof exported?.[name] === 'function' ? exported[name] : undefined;
 }
 
-/** Calls into the author's code; whatever it throws is a failure of the plugin. */
-function guarded(work) {
-  try {
-    return work();
-  } catch (error) {
-    throw of(error, program);
-  }
-}
-
-async function guardedAsync(work) {
-  try {
-    return await work();
-  } catch (error) {
-    throw of(error, program);
-  }
+/** What the author's code answers in the end. */
+function answerOf(own, input) {
+  return settled(own(input), () =>
+    failed('never_settles', 'the plugin awaits a promise that nothing is left to settle: no timer runs and no work is queued'),
+  );
 }
 
 function setContext(fields) {
@@ -76,11 +93,19 @@ function reseed() {
   };
 }
 
+function textIn(input) {
+  try {
+    return decoder.decode(input);
+  } catch {
+    throw failed('invalid_input', 'the input is not UTF-8');
+  }
+}
+
 function parsed(text) {
   try {
     return text === '' ? undefined : JSON.parse(text);
   } catch (error) {
-    throw failed('invalid_input', `the input is not JSON: ${error.message}`);
+    throw failed('invalid_input', `the input is not JSON: ${textOf(error)}`);
   }
 }
 
@@ -88,7 +113,7 @@ function jsonOf(value) {
   try {
     return JSON.stringify(value ?? null) ?? 'null';
   } catch (error) {
-    throw failed('invalid_output', `the answer is not JSON: ${error.message}`);
+    throw failed('invalid_output', `the answer is not JSON: ${textOf(error)}`);
   }
 }
 
