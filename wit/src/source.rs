@@ -8,6 +8,7 @@
 //! never leads out of the plugin's folder, though nobody writes it to a disk.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::Read;
 
 use wasmparser::Payload;
@@ -36,7 +37,11 @@ pub enum SourceError {
     TooLarge(usize),
     #[error("the plugin has more than {MAX_FILES} files")]
     TooMany,
-    #[error("`{0}` cannot be the path of a file in a plugin: use relative paths with `/`, without `..`")]
+    #[error("the plugin has two files `{0}`")]
+    Duplicate(String),
+    #[error("it is source text, yet has {0} in it: pack it with `noetl plugin build`")]
+    NotOnlySource(&'static str),
+    #[error("`{0}` cannot be the path of a file in a plugin: use relative paths with `/`, without `..` and control characters")]
     InvalidPath(String),
     #[error("the archive of the plugin's files cannot be read: {0}")]
     Damaged(String),
@@ -52,7 +57,10 @@ impl Bundle {
         if !is_path(&path) {
             return Err(SourceError::InvalidPath(path));
         }
-        self.0.insert(path, content);
+        match self.0.entry(path) {
+            Entry::Occupied(taken) => return Err(SourceError::Duplicate(taken.key().clone())),
+            Entry::Vacant(free) => drop(free.insert(content)),
+        }
         let size = self.0.values().map(Vec::len).sum();
         match (self.0.len() > MAX_FILES, size > MAX_BYTES) {
             (true, _) => Err(SourceError::TooMany),
@@ -87,7 +95,9 @@ impl Bundle {
         let mut bundle = Self::default();
         for entry in tar::Archive::new(bytes).entries().map_err(damaged)? {
             let mut entry = entry.map_err(damaged)?;
-            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let path = std::str::from_utf8(&entry.path_bytes()).map(str::to_owned).map_err(|_| {
+                SourceError::InvalidPath(String::from_utf8_lossy(&entry.path_bytes()).into_owned())
+            })?;
             if entry.header().entry_type() != tar::EntryType::Regular {
                 return Err(SourceError::Damaged(format!("`{path}` is not a plain file")));
             }
@@ -102,7 +112,7 @@ impl Bundle {
 
 fn is_path(path: &str) -> bool {
     let part = |part: &str| !part.is_empty() && part != "." && part != "..";
-    path.len() <= 255 && !path.contains(['\\', '\0']) && path.split('/').all(part)
+    path.len() <= 255 && !path.contains(|c: char| c == '\\' || c.is_control()) && path.split('/').all(part)
 }
 
 /// The plugin as one file: the manifest and the files, and no code.
@@ -114,21 +124,30 @@ pub fn pack(manifest_text: &str, bundle: &Bundle) -> Result<Vec<u8>, SourceError
 /// The files of a component, if it has any.
 pub fn extract(component: &[u8]) -> Result<Option<Bundle>, SourceError> {
     let mut archive = None;
-    let mut twice = false;
+    let (mut twice, mut code) = (false, None);
     walk(component, |payload| {
-        if let Payload::CustomSection(section) = payload
-            && section.name() == SECTION
-        {
-            twice |= archive.replace(section.data()).is_some();
+        match payload {
+            Payload::CustomSection(section) if section.name() == SECTION => {
+                twice |= archive.replace(section.data()).is_some();
+            }
+            Payload::CustomSection(_) | Payload::Version { .. } | Payload::End(_) => {}
+            _ => code = Some("code or types"),
         }
         Ok(())
     })?;
-    match archive {
+    match (archive, code) {
         _ if twice => Err(SourceError::Twice),
-        None => Ok(None),
+        (None, _) => Ok(None),
+        (Some(_), Some(what)) => Err(SourceError::NotOnlySource(what)),
+        (archive, None) => archive.map(unpacked).transpose(),
+    }
+}
+
+fn unpacked(archive: &[u8]) -> Result<Bundle, SourceError> {
+    match archive.len() {
         // Headers and padding of many small files take more than the files.
-        Some(bytes) if bytes.len() > MAX_BYTES + MAX_FILES * 2_048 => Err(SourceError::TooLarge(bytes.len())),
-        Some(bytes) => Bundle::from_archive(bytes).map(Some),
+        size if size > MAX_BYTES + MAX_FILES * 2_048 => Err(SourceError::TooLarge(size)),
+        _ => Bundle::from_archive(archive),
     }
 }
 
@@ -189,10 +208,36 @@ mod tests {
 
     #[test]
     fn paths_stay_inside_and_sizes_are_bounded() {
-        for bad in ["", "/etc/passwd", "../x.py", "a/../b.py", "a//b.py", "./a.py", "a\\b.py"] {
+        for bad in ["a\nb.py", "a\u{1b}b.py", "", "/etc/passwd", "../x.py", "a/../b.py", "a//b.py", "./a.py", "a\\b.py"] {
             assert!(matches!(Bundle::default().add(bad, vec![]), Err(SourceError::InvalidPath(_))), "{bad}");
         }
         assert!(matches!(Bundle::default().add("a.bin", vec![0; MAX_BYTES + 1]), Err(SourceError::TooLarge(_))));
+    }
+
+    #[test]
+    fn an_archive_says_each_name_once_and_in_utf8() {
+        let archive = |names: &[&[u8]]| {
+            let mut archive = tar::Builder::new(Vec::new());
+            for name in names {
+                let mut header = tar::Header::new_gnu();
+                header.as_mut_bytes()[..name.len()].copy_from_slice(name);
+                header.set_size(0);
+                header.set_cksum();
+                archive.append(&header, &b""[..]).expect("appends");
+            }
+            append(EMPTY_COMPONENT, SECTION, &archive.into_inner().expect("an archive"))
+        };
+        assert!(extract(&archive(&[b"a.py", b"b.py"])).expect("reads").is_some());
+        assert_eq!(extract(&archive(&[b"a.py", b"a.py"])), Err(SourceError::Duplicate("a.py".to_owned())));
+        assert!(matches!(extract(&archive(&[b"a\xff.py"])), Err(SourceError::InvalidPath(_))));
+    }
+
+    #[test]
+    fn source_text_has_no_code_beside_it() {
+        let packed = pack(MANIFEST, &bundle(&[("main.py", "")])).expect("packs");
+        // An empty section of types.
+        let with_types = [&packed[..], &[7, 1, 0]].concat();
+        assert!(matches!(extract(&with_types), Err(SourceError::NotOnlySource(_))));
     }
 
     #[test]

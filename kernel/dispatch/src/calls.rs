@@ -87,7 +87,7 @@ impl Kernel {
             CallInput::Bulk(payload) => Input::Bulk(payload),
             CallInput::Json { arguments, body } => Input::Tool { arguments, body },
         };
-        let played = matches!(call.script, Script::Play(_));
+        let played = matches!(call.script, Script::Play { .. });
         let (capabilities, script) = (call.capabilities, call.script);
         let run = noetl_host::Call { identity: identity.clone(), capabilities, input, script };
         let mut finished = match self.host.call(&module, run).await {

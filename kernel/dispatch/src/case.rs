@@ -10,7 +10,7 @@ use noetl_contract::{PluginPath, Tenant};
 use noetl_host::caps::payload::Payload;
 pub use noetl_host::tape::bytes_of;
 use noetl_host::tape::bytes_value;
-use noetl_host::{HostCall, Script};
+use noetl_host::{HostCall, Script, Start};
 use noetl_registry::Selector;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -34,6 +34,9 @@ pub struct Case {
     pub idempotency_key: String,
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub attempt: u32,
+    /// Where its clock and its randomness begin; without it they are those of whoever plays it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
     /// In the order they were made.
     #[serde(default)]
     pub calls: Vec<HostCall>,
@@ -87,6 +90,7 @@ impl Case {
             input: serde_json::from_value(below(input, &mask))?,
             idempotency_key: text_in(mask(json!(self.idempotency_key))),
             attempt: self.attempt,
+            start: self.start,
             calls: self.calls.iter().cloned().map(call).collect(),
             outcome: serde_json::from_value(below(outcome, &mask))?,
         })
@@ -144,9 +148,11 @@ impl Kernel {
     pub async fn record(&self, mut call: Call) -> Result<(Reply, Case), CallError> {
         let input = self.input_of(&call.input).await;
         let (idempotency_key, attempt) = (call.idempotency_key.clone().unwrap_or_default(), call.attempt);
-        call.script = Script::Record;
+        let start = Start::here().ok();
+        call.script = Script::Record(start);
         let reply = self.call(call).await?;
-        let case = self.case_of(&reply, input, idempotency_key, attempt).await;
+        let mut case = self.case_of(&reply, input, idempotency_key, attempt).await;
+        case.start = start;
         let case = case.scrubbed().map_err(|error| CallError::not_written(&reply, &error))?;
         Ok((reply, case))
     }
@@ -162,12 +168,13 @@ impl Kernel {
             input,
             idempotency_key: Some(case.idempotency_key.clone()),
             attempt: case.attempt,
-            script: Script::Play(case.calls.clone()),
+            script: Script::Play { calls: case.calls.clone(), start: case.start },
         };
         let reply = self.call(call).await?;
         let key = case.idempotency_key.clone();
         let mut played = self.case_of(&reply, case.input.clone(), key, case.attempt).await;
         played.plugin.clone_from(&case.plugin);
+        played.start = case.start;
         played.scrubbed().map(Some).map_err(|error| CallError::not_written(&reply, &error))
     }
 
@@ -183,7 +190,7 @@ impl Kernel {
             }
         };
         let (plugin, calls) = (reply.path.to_string(), reply.host_calls.clone());
-        Case { plugin, input, idempotency_key, attempt, calls, outcome }
+        Case { plugin, input, idempotency_key, attempt, start: None, calls, outcome }
     }
 
     async fn input_of(&self, input: &CallInput) -> Input {

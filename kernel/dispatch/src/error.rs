@@ -69,6 +69,8 @@ pub enum PushError {
         "there is no interpreter for `{language}` (`source.language`); this server runs {}", .known.join(", ")
     )]
     NoInterpreter { language: Language, known: Vec<String> },
+    #[error("{path} {version} cannot be loaded, so nothing of it was kept:\n{why}")]
+    SourceBroken { path: PluginPath, version: Version, why: String },
     #[error(transparent)]
     Attestation(#[from] AttestationError),
     #[error(transparent)]
@@ -116,6 +118,7 @@ impl PushError {
             PushError::Attestation(_) => "invalid_attestation",
             PushError::Unsigned(_) => "signature_required",
             PushError::NoInterpreter { .. } => "no_interpreter",
+            PushError::SourceBroken { .. } => "source_broken",
             PushError::Compile(PrepareError::Denied(_)) => "capability_denied",
             PushError::Compile(PrepareError::Skew(_)) => "contract_skew",
             PushError::Compile(PrepareError::Rejected(_)) => "not_a_component",

@@ -104,8 +104,13 @@ impl Kernel {
         let Compared { added, removed, added_hosts } = self.check_grant(&manifest, &channel, push.grant)?;
         let imports: Vec<String> = inspection.imports.iter().map(|import| import.name.clone()).collect();
         let digest = push.component.digest();
-        let interpreter = self.interpreter_for(&manifest)?;
-        let interpreter_digest = interpreter.as_ref().map(|resolved| resolved.entry.digest);
+        let known = self.catalog.entry(&manifest.path, &manifest.version);
+        // A version that is there keeps the interpreter it was pushed with, as it keeps its bytes.
+        let interpreter = if known.is_some() { None } else { self.interpreter_for(&manifest)? };
+        let interpreter_digest = match &known {
+            Some(known) => known.interpreter,
+            None => interpreter.as_ref().map(|resolved| resolved.entry.digest),
+        };
         let spec = switch::spec_of(&manifest, digest, ring, inspection.imports, interpreter_digest);
         if manifest.world == World::Interpreter {
             must_be_of_the_platform(&manifest.path, ring)?;
@@ -120,7 +125,10 @@ impl Kernel {
         match (&manifest.source, interpreter_digest) {
             (Some(source), Some(digest)) => {
                 let ready = self.interpreter(&source.language, digest).await?;
-                self.host.prepare_program(spec, ready, bytes).await.map_err(PushError::Compile)?;
+                let module = self.host.prepare_program(spec, ready, bytes).await.map_err(PushError::Compile)?;
+                if known.is_none() {
+                    self.must_load(&module, &manifest).await?;
+                }
             }
             _ if manifest.world == World::Interpreter => {
                 self.host.interpreter(digest, bytes).await.map_err(PushError::Compile)?;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use noetl_contract::manifest::{Language, World};
-use noetl_contract::{Digest, Manifest, Tenant};
-use noetl_host::Interpreter;
+use noetl_contract::{CapabilitySet, Digest, Manifest, Tenant};
+use noetl_host::{FaultClass, Identity, Input, Interpreter, Module, PrepareError, Script};
 use noetl_registry::{BytesAt, EntryFilter, Resolved, Selector};
 
 use crate::Kernel;
@@ -25,6 +25,37 @@ impl Kernel {
             Ok(resolved) if resolved.entry.manifest.world == World::Interpreter => Ok(Some(resolved)),
             _ => Err(PushError::NoInterpreter { language: source.language.clone(), known: self.languages() }),
         }
+    }
+
+    /// Refuses source text that cannot even begin: its author is here now, and whoever calls it first is not.
+    ///
+    /// It is loaded without any capability, since nobody called it. One that asks for something while it loads is let be.
+    pub(crate) async fn must_load(&self, module: &Arc<Module>, manifest: &Manifest) -> Result<(), PushError> {
+        let (path, version) = (manifest.path.clone(), manifest.version.clone());
+        let identity = Identity {
+            tenant: path.owner().unwrap_or_else(Tenant::main),
+            path: path.clone(),
+            version: version.clone(),
+            call: "push".to_owned(),
+            idempotency_key: String::new(),
+            attempt: 1,
+        };
+        let call = noetl_host::Call {
+            identity: Arc::new(identity),
+            capabilities: Some(CapabilitySet::EMPTY),
+            input: Input::Nothing,
+            script: Script::Live,
+        };
+        let why = match self.host.call(module, call).await {
+            Ok(loaded) => match loaded.outcome {
+                Ok(_) => return Ok(()),
+                Err(failure) => failure.message,
+            },
+            Err(fault) if matches!(fault.class, FaultClass::Trap | FaultClass::Memory) => fault.message,
+            // Not a word about the text: a slow machine, or something that it may not do yet.
+            Err(_) => return Ok(()),
+        };
+        Err(PushError::SourceBroken { path, version, why: noetl_scrub::scrub_text(&why).into_owned() })
     }
 
     fn languages(&self) -> Vec<String> {
@@ -46,6 +77,11 @@ impl Kernel {
         let path = language.interpreter();
         let embedded = self.catalog.embedded_bytes(&path, &digest);
         if embedded.is_none() {
+            // What was ever pushed is in the catalog, deleted or not; all else came with a binary.
+            if self.catalog.was_deleted(&path, &digest) {
+                let why = format!("the interpreter it was pushed with ({path}, {digest}) was deleted: push it again");
+                return Err(PrepareError::Rejected(why).into());
+            }
             let versions = self.catalog.plugin(&path).into_iter().flat_map(|plugin| plugin.versions);
             let pushed = versions.filter(|listed| listed.entry.digest == digest).find(|listed| !listed.embedded);
             if let Some(unsigned) = pushed.and_then(|listed| self.lacks_signature(&listed.entry)) {

@@ -27,6 +27,8 @@ use crate::tape::{HostCall, Script, Tape};
 
 /// What a guest is given.
 pub enum Input {
+    /// It is not called: whether a program loads is all that is asked.
+    Nothing,
     Bytes(Bytes),
     /// Bytes that are read once there is room for them.
     Bulk(Payload),
@@ -40,6 +42,7 @@ impl Input {
     /// Bytes the host has to hold beside the guest's own memory while the call runs.
     pub(crate) fn weight(&self) -> u64 {
         match self {
+            Input::Nothing => 0,
             Input::Bytes(bytes) => bytes.len() as u64,
             Input::Bulk(payload) => payload.size(),
             Input::Tool { arguments, .. } => arguments.len() as u64,
@@ -49,6 +52,7 @@ impl Input {
     /// Called once the room is there.
     pub(crate) async fn load(self, payloads: &Payloads) -> Result<Ready, Fault> {
         Ok(match self {
+            Input::Nothing => Ready::Nothing,
             Input::Bytes(bytes) => Ready::Bytes(bytes),
             Input::Tool { arguments, body } => Ready::Tool { arguments, body },
             Input::Bulk(payload) => {
@@ -63,6 +67,7 @@ impl Input {
 
 /// An input that is in memory.
 pub(crate) enum Ready {
+    Nothing,
     Bytes(Bytes),
     Tool { arguments: String, body: Option<Payload> },
 }
@@ -158,7 +163,12 @@ impl Run<'_> {
         let wall = Duration::from_millis(self.module.spec.limits.wall_ms);
         let script = std::mem::take(&mut self.script);
         let mut opening = self.open(kept);
-        opening.store.data_mut().tape = Tape::new(script);
+        let state = opening.store.data_mut();
+        if let (Some(start), Some(wasi)) = (script.start(), &mut state.wasi) {
+            wasi.start_at(start);
+        }
+        state.tape = Tape::new(script);
+        let only_loads = matches!(input, Ready::Nothing);
         let called = async {
             if opening.instance.is_none() {
                 let instance = opening.template.pre.instantiate_async(&mut opening.store).await?;
@@ -170,6 +180,9 @@ impl Run<'_> {
                     opening.instance = None;
                     return Ok(Answer::Transform(Err(failure)));
                 }
+            }
+            if only_loads {
+                return Ok(Answer::Transform(Ok(Vec::new())));
             }
             let Some(instance) = opening.instance else { return Err(wasmtime::format_err!("no instance was made")) };
             call_instance(&mut opening.store, self.module, &instance, input).await
@@ -188,6 +201,11 @@ impl Run<'_> {
         };
         let meter = &store.data().meter;
         let usage = Usage { queue: self.queue, duration: started.elapsed(), memory_bytes: meter.high_water() };
+        if only_loads {
+            // It is no call of anybody's: nothing is counted, kept or committed.
+            let (effects, host_calls) = (Effects::default(), Vec::new());
+            return (result.map(|outcome| Finished { outcome, effects, usage, host_calls }), None);
+        }
         let whole = result.is_ok() && meter.memory() <= meter.limits().memory_bytes / 2;
         let finished = finish(self.module, &mut store, result, usage);
         let sandbox = instance.filter(|_| whole).map(|instance| Sandbox { store, instance, live });
@@ -306,6 +324,7 @@ pub(crate) fn transform_export<'a>(
 /// A transform that is handed a tool's arguments reads them as bytes.
 pub(crate) fn transform_input(input: Ready) -> Bytes {
     match input {
+        Ready::Nothing => Bytes::new(),
         Ready::Bytes(bytes) => bytes,
         Ready::Tool { arguments, .. } => arguments.into(),
     }
@@ -313,6 +332,7 @@ pub(crate) fn transform_input(input: Ready) -> Bytes {
 
 fn tool_request(store: &mut Store<CallState>, input: Ready) -> wasmtime::Result<bindings::Request> {
     let (arguments, body) = match input {
+        Ready::Nothing => ("{}".to_owned(), None),
         Ready::Tool { arguments, body } => (arguments, body),
         Ready::Bytes(bytes) => ("{}".to_owned(), Some(Payload::memory(bytes, "application/octet-stream"))),
     };

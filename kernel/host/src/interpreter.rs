@@ -167,6 +167,11 @@ impl Program {
         Self { interpreter, entry, files: bundle.files().map(file).collect() }
     }
 
+    /// Bytes of the files, which are held as long as the module is.
+    pub(crate) fn weight(&self) -> u64 {
+        self.files.iter().map(|file| (file.path.len() + file.content.len()) as u64).sum()
+    }
+
     /// Hands the files to a new sandbox; the failure is the program's own.
     pub(crate) async fn load(
         &self,

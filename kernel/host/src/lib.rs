@@ -61,7 +61,7 @@ pub use metrics::HostMetrics;
 pub use module::{Module, SourceSpec, Spec};
 pub use resident::Residents;
 pub use state::Identity;
-pub use tape::{HostCall, Script};
+pub use tape::{HostCall, Script, Start};
 
 use call::Run;
 use caps::Drivers;
@@ -109,6 +109,9 @@ type Slot<T> = Arc<OnceCell<Arc<T>>>;
 
 /// An input up to this size costs a resident component nothing worth counting.
 const SMALL_INPUT: u64 = 256 << 10;
+
+/// Which part of the memory for guests the files of programs may take beside it.
+const PROGRAMS_PART: u64 = 8;
 
 /// The host. Cheap to share behind an `Arc`.
 pub struct Host {
@@ -216,6 +219,25 @@ impl Host {
             Ok(Module::of_program(spec, Program::new(interpreter, entry, &bundle), metrics))
         })
         .await
+        .inspect(|module| self.bound_programs(module.spec.digest))
+    }
+
+    /// Forgets the files of programs that were not called for the longest time when all of them together are too much;
+    /// they are read again when they are called.
+    fn bound_programs(&self, newest: Digest) {
+        let most = self.options.memory_budget / PROGRAMS_PART;
+        let weight = |slot: &Slot<Module>| slot.get().and_then(|module| module.program()).map_or(0, Program::weight);
+        let mut modules = self.modules.lock();
+        let mut total: u64 = modules.iter().map(|(_, slot)| weight(slot)).sum();
+        // The most recently used come first.
+        let oldest: Vec<(Digest, u64)> = modules.iter().rev().map(|(digest, slot)| (*digest, weight(slot))).collect();
+        for (digest, weight) in oldest.into_iter().filter(|(digest, weight)| *weight > 0 && *digest != newest) {
+            if total <= most {
+                break;
+            }
+            modules.pop(&digest);
+            total -= weight;
+        }
     }
 
     async fn prepared(

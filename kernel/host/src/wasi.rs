@@ -20,6 +20,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use crate::caps::Drivers;
 use crate::caps::log::Level;
 use crate::state::{CallState, Identity};
+use crate::tape::Start;
 
 /// Random bytes one call of WASI may ask for; more would keep the thread for long.
 const MOST_RANDOM: u64 = 1 << 20;
@@ -29,6 +30,7 @@ const LONGEST_LINE: usize = 8 << 10;
 /// What a store with WASI holds besides the capabilities' own state.
 pub(crate) struct Wasi {
     ctx: WasiCtx,
+    drivers: Arc<Drivers>,
     /// Whose words the output streams carry; an instance that is kept outlives one call.
     speaker: Speaker,
 }
@@ -38,17 +40,31 @@ type Speaker = Arc<Mutex<Arc<Identity>>>;
 impl Wasi {
     pub(crate) fn new(identity: &Arc<Identity>, drivers: &Arc<Drivers>) -> Self {
         let speaker: Speaker = Arc::new(Mutex::new(identity.clone()));
-        let stream = |level| LogStream::new(level, &speaker, drivers);
-        let mut builder = WasiCtxBuilder::new();
-        builder.stdout(stream(Level::Info)).stderr(stream(Level::Warn));
-        builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-        builder.max_random_size(MOST_RANDOM);
-        Self { ctx: builder.build(), speaker }
+        let ctx = builder(&speaker, drivers).build();
+        Self { ctx, drivers: drivers.clone(), speaker }
+    }
+
+    /// Takes time and randomness from where a recorded call began.
+    pub(crate) fn start_at(&mut self, start: Start) {
+        let mut builder = builder(&self.speaker, &self.drivers);
+        builder.wall_clock(start.clock());
+        builder.secure_random(start.random(0)).insecure_random(start.random(1));
+        builder.insecure_random_seed(u128::from(start.seed));
+        self.ctx = builder.build();
     }
 
     pub(crate) fn speak_for(&self, identity: &Arc<Identity>) {
         *self.speaker.lock() = identity.clone();
     }
+}
+
+fn builder(speaker: &Speaker, drivers: &Arc<Drivers>) -> WasiCtxBuilder {
+    let stream = |level| LogStream::new(level, speaker, drivers);
+    let mut builder = WasiCtxBuilder::new();
+    builder.stdout(stream(Level::Info)).stderr(stream(Level::Warn));
+    builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+    builder.max_random_size(MOST_RANDOM);
+    builder
 }
 
 pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {

@@ -74,6 +74,7 @@ static PAGES: &[Page] = pages! {
     "ring_too_high"
     "service_unavailable"
     "signature_required"
+    "source_broken"
     "store_unavailable"
     "timeout"
     "token_not_found"

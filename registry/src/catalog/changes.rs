@@ -109,6 +109,16 @@ impl View<'_> {
         }
     }
 
+    /// A version whose source text the bytes of this one interpret.
+    fn runs_on(&self, interpreter: &Entry) -> Option<&Arc<Entry>> {
+        let entries = self.state.plugins.values().flat_map(|plugin| plugin.versions.values());
+        let live = entries.filter_map(|slot| match slot {
+            Slot::Live(entry) => Some(entry),
+            Slot::Tombstone(_) => None,
+        });
+        live.into_iter().find(|entry| entry.interpreter == Some(interpreter.digest))
+    }
+
     /// What of the catalog points to a version.
     fn user_of(&self, path: &PluginPath, version: &Version) -> Option<String> {
         let plugin = self.state.plugin(path)?;
@@ -119,6 +129,9 @@ impl View<'_> {
         let pin = self.state.pins.iter().find(|((pinned, _), to)| pinned == path && *to == version);
         if let Some(((_, tenant), _)) = pin {
             return Some(format!("the pin of tenant `{tenant}`"));
+        }
+        if let Some(runs) = self.runs_on(plugin.live(version)?) {
+            return Some(format!("`{} {}`, which was pushed with it and runs on it", runs.path, runs.version));
         }
         let bound = self.state.bindings.iter().find(|(_, to)| *to == path);
         match bound {

@@ -32,7 +32,7 @@ pub use resolve::{BytesAt, Resolved, Selector, Source};
 pub use state::{Change, Entry};
 
 use resolve::{Builtin, View};
-use state::State;
+use state::{Slot, State};
 
 /// Stream of the log that the catalog is folded from.
 pub const STREAM: &str = "catalog";
@@ -92,6 +92,15 @@ impl Catalog {
     /// The bytes compiled into the binary for a path, if they are those of the digest.
     pub fn embedded_bytes(&self, path: &PluginPath, digest: &Digest) -> Option<&'static [u8]> {
         self.builtins.get(path).filter(|builtin| builtin.entry.digest == *digest).map(|builtin| builtin.bytes)
+    }
+
+    /// Whether bytes of this digest were pushed to a path as a version that is deleted now, and are no other version of it.
+    pub fn was_deleted(&self, path: &PluginPath, digest: &Digest) -> bool {
+        self.ledger.with(|state| {
+            let slots = || state.plugin(path).into_iter().flat_map(|plugin| plugin.versions.values());
+            let live = slots().any(|slot| matches!(slot, Slot::Live(entry) if entry.digest == *digest));
+            !live && slots().any(|slot| matches!(slot, Slot::Tombstone(gone) if gone == digest))
+        })
     }
 
     /// Number of changes so far; each change wakes the receiver, after it can be seen.

@@ -3,20 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use noetl_contract::source::{Bundle, SourceError};
+use noetl_contract::source::{Bundle, MAX_BYTES, SourceError};
 
-/// What is in a project's folder and not in the plugin. Names that begin with a dot are left out too.
-pub const LEFT_OUT: [&str; 9] = [
-    "target",
-    "cases",
-    "tests",
-    "node_modules",
-    "__pycache__",
-    "plugin.toml",
-    "README.md",
-    "pyproject.toml",
-    "jsconfig.json",
-];
+/// What is at the top of a project's folder and not in the plugin; deeper down the same names are a library's own. Names
+/// that begin with a dot and `__pycache__` are left out wherever they are.
+pub const LEFT_OUT: [&str; 8] =
+    ["target", "cases", "tests", "node_modules", "plugin.toml", "README.md", "pyproject.toml", "jsconfig.json"];
+
+const COMPILED: &str = "__pycache__";
 
 /// Why a folder or file cannot be packed.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +19,12 @@ pub enum PackError {
     Read { file: PathBuf, source: io::Error },
     #[error("{} has a name that is not UTF-8", .0.display())]
     Name(PathBuf),
-    #[error("{}: {source}; these are left out: {}, and names that begin with a dot", .file.display(), LEFT_OUT.join(", "))]
+    #[error(
+        "{} is a {what}, and a plugin is made of plain files: put the file itself there, or give it a name that begins \
+         with a dot to leave it out", .file.display()
+    )]
+    NotAFile { file: PathBuf, what: &'static str },
+    #[error("{}: {source}; these are left out: {} at the top, `__pycache__`, and names that begin with a dot", .file.display(), LEFT_OUT.join(", "))]
     Refused { file: PathBuf, source: SourceError },
 }
 
@@ -44,27 +43,37 @@ pub fn bundle(what: &Path) -> Result<Bundle, PackError> {
 
 fn add(bundle: &mut Bundle, file: &Path, name: &Path) -> Result<(), PackError> {
     let name = name.to_str().ok_or_else(|| PackError::Name(file.to_owned()))?;
+    let refused = |source| PackError::Refused { file: file.to_owned(), source };
+    let size = std::fs::metadata(file).map_err(unreadable(file))?.len();
+    // Before it is read: a folder may have anything in it.
+    if size > MAX_BYTES as u64 {
+        return Err(refused(SourceError::TooLarge(usize::try_from(size).unwrap_or(usize::MAX))));
+    }
     let content = std::fs::read(file).map_err(unreadable(file))?;
-    bundle.add(name, content).map_err(|source| PackError::Refused { file: file.to_owned(), source })
+    bundle.add(name, content).map_err(refused)
 }
 
 /// Every file of a project that belongs to the plugin.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, PackError> {
     let mut found = Vec::new();
+    let top = folder;
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder).map_err(unreadable(&folder))? {
             let entry = entry.map_err(unreadable(&folder))?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with('.') || LEFT_OUT.contains(&name.as_ref()) {
+            if name.starts_with('.') || name == COMPILED || (folder == top && LEFT_OUT.contains(&name.as_ref())) {
                 continue;
             }
             let path = entry.path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                found.push(path);
+            // Of the entry itself: what a link leads to may be outside of the project.
+            let kind = entry.file_type().map_err(unreadable(&path))?;
+            match (kind.is_dir(), kind.is_file()) {
+                (true, _) => open.push(path),
+                (_, true) => found.push(path),
+                _ if kind.is_symlink() => return Err(PackError::NotAFile { file: path, what: "link" }),
+                _ => return Err(PackError::NotAFile { file: path, what: "pipe, socket or device" }),
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! A call that is played runs in a real sandbox but reaches nothing: each of its host calls gets the answer the case has
 //! for it, so that it gives the same bytes wherever it runs. Only what comes from outside the call is on the tape.
-//! Reading a payload is not, since its content is; WASI's clocks and randomness are not either, which is why a plugin that
-//! is to be replayed takes both from its capabilities.
+//! Reading a payload is not, since its content is; the time and the randomness of WASI follow from where they began
+//! ([`Start`]).
 //!
 //! Invariants:
 //! 1. A call that is neither recorded nor played pays for one comparison.
@@ -15,6 +15,7 @@ mod files;
 mod http;
 mod objects;
 mod secrets;
+mod start;
 mod values;
 
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use crate::error::{Fault, FaultClass};
 use crate::state::CallState;
 
+pub use start::Start;
 pub(crate) use values::{Taped, named};
 pub use values::{bytes_of, bytes_value};
 
@@ -45,10 +47,20 @@ pub enum Script {
     /// From the host, and nothing is written down.
     #[default]
     Live,
-    /// From the host.
-    Record,
-    /// From a case.
-    Play(Vec<HostCall>),
+    /// From the host; time and randomness too, where nothing says where they begin.
+    Record(Option<Start>),
+    /// From a case; one that was written by hand may not say where it begins.
+    Play { calls: Vec<HostCall>, start: Option<Start> },
+}
+
+impl Script {
+    /// Where clock and randomness begin; none when they are the real ones.
+    pub(crate) fn start(&self) -> Option<Start> {
+        match self {
+            Script::Live => None,
+            Script::Record(start) | Script::Play { start, .. } => *start,
+        }
+    }
 }
 
 /// The tape of one call.
@@ -72,8 +84,8 @@ impl Tape {
     pub(crate) fn new(script: Script) -> Self {
         let mode = match script {
             Script::Live => Mode::Live,
-            Script::Record => Mode::Record,
-            Script::Play(calls) => Mode::Play(calls.into()),
+            Script::Record(_) => Mode::Record,
+            Script::Play { calls, .. } => Mode::Play(calls.into()),
         };
         Self { mode, ..Self::default() }
     }

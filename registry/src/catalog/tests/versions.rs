@@ -229,3 +229,29 @@ fn source_text_of_the_binary_runs_on_the_interpreter_of_the_binary() {
     };
     assert_eq!((runs_on("tools/python"), runs_on("tools/cobol")), (Some(digest), None));
 }
+
+#[tokio::test]
+async fn an_interpreter_that_a_version_runs_on_stays() {
+    let bench = Bench::new();
+    let python = "system/interpreters/python";
+    let interpreter = |number: &str| manifest_with(python, number, "world = \"interpreter\"");
+    for (number, content) in [("1.0.0", "old"), ("1.1.0", "new")] {
+        let new = bench.new_version(interpreter(number), content).await;
+        bench.push_as(&admin(), new).await.expect("pushes");
+    }
+    let mut plugin = bench.new_version(manifest(ENRICH, "1.0.0"), "text").await;
+    plugin.interpreter = Some(Digest::of(b"old"));
+    bench.push_as(&admin(), plugin).await.expect("pushes");
+    let delete = async |at: &str, number: &str| {
+        bench.catalog.delete_version(&admin(), &path(at), &version(number), "old").await
+    };
+    let refused = delete(python, "1.0.0").await.expect_err("it is run on");
+    assert!(matches!(&refused, CatalogError::InUse { by, .. } if by.contains(ENRICH)), "{refused}");
+    assert!(!bench.catalog.was_deleted(&path(python), &Digest::of(b"old")));
+
+    bench.push(ENRICH, "1.1.0", "other").await.expect("pushes");
+    delete(ENRICH, "1.0.0").await.expect("nothing points to it");
+    delete(python, "1.0.0").await.expect("nothing runs on it");
+    assert!(bench.catalog.was_deleted(&path(python), &Digest::of(b"old")));
+    assert!(!bench.catalog.was_deleted(&path(python), &Digest::of(b"never")));
+}
