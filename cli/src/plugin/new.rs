@@ -171,7 +171,9 @@ fn copy(from: &Dir<'_>, base: &Path, to: &Path, values: &[(&str, &str)]) -> Outc
             None => write(&to.join(place), file.contents())?,
         }
     }
-    from.dirs().try_for_each(|folder| copy(folder, base, to, values))
+    // What Python leaves beside sources that it ran may have been in the folder when the binary was built.
+    let own = from.dirs().filter(|folder| !folder.path().ends_with("__pycache__"));
+    own.into_iter().try_for_each(|folder| copy(folder, base, to, values))
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Outcome {

@@ -52,7 +52,7 @@ pub struct FileManifest {
 
 impl FileManifest {
     pub fn read(file: &Path, path: Option<&PluginPath>) -> Outcome<Self> {
-        let content = std::fs::read_to_string(file).map_err(failure::io("read", file))?;
+        let content = text_of(file)?;
         let (language, comment) = language_of(file)
             .ok_or_else(|| Failure::usage(format!("{} is no Python or JavaScript file", file.display())))?;
         let shown = file.display().to_string();
@@ -63,11 +63,15 @@ impl FileManifest {
             document["path"] = value(path.as_str());
         }
         let versioned = document.contains_key("version");
-        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+            Failure::usage(format!("{shown} has a name that is not UTF-8")).next("give the file another name")
+        })?;
+        if !document.contains_key("path") {
+            document["path"] = value(format!("main/{}", path_name(name, comment)?));
+        }
         let mut fill = |key: &str, given: Item| {
             document.entry(key).or_insert(given);
         };
-        fill("path", value(format!("main/{}", path_name(name))));
         fill("version", value(FIRST_VERSION));
         fill("world", value("tool"));
         fill("capabilities", value(Array::from_iter(["log", "payload"])));
@@ -78,6 +82,18 @@ impl FileManifest {
         let text = document.to_string();
         Ok(Self { manifest: parse_manifest(&shown, &text)?, text, versioned })
     }
+}
+
+/// The whole file, without the mark of the order of its bytes that some editors put at the beginning.
+fn text_of(file: &Path) -> Outcome<String> {
+    let bytes = std::fs::read(file).map_err(failure::io("read", file))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count();
+        Failure::usage(format!("{} is not UTF-8: line {line} has other bytes", file.display()))
+            .next("save it as UTF-8, or convert it: iconv -f latin1 -t utf-8 OLD > NEW")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
 /// The text between `# /// noetl` and `# ///`, without the comment signs.
@@ -95,12 +111,19 @@ fn header(content: &str, comment: &str) -> String {
     text
 }
 
-/// `Orders (new).py` can be called `orders-new` in the catalog.
-fn path_name(file: &str) -> String {
-    let stem = file.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let plain: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
-    let plain = plain.trim_start_matches(|c: char| !c.is_ascii_lowercase()).trim_end_matches('-');
-    if plain.is_empty() { "plugin".to_owned() } else { plain.to_owned() }
+/// `My Tool.py` is `my-tool` in the catalog. A name that would have to be changed more than that is not guessed at: two
+/// files could come to the same one, and push over each other.
+fn path_name(file: &str, comment: &str) -> Outcome<String> {
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    let name: String = stem.to_ascii_lowercase().chars().map(|c| if c == ' ' { '-' } else { c }).collect();
+    let fits = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if fits && PluginPath::new(format!("main/{name}")).is_ok() {
+        return Ok(name);
+    }
+    Err(Failure::usage(format!("`{file}` cannot be the name of a plugin as it is")).next(format!(
+        "name one: --path main/NAME, or at the top of the file\n{comment} /// noetl\n{comment} path = \"main/NAME\"\n\
+         {comment} ///"
+    )))
 }
 
 /// The plugin made of a file or of a project's folder, under a manifest.
@@ -140,6 +163,30 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_does_not_fit_is_asked_for() {
+        let place = tempfile::tempdir().expect("folder");
+        for name in ["Orders (new).py", "größe.py", "1st.py", "a.b.py", "-.py"] {
+            let file = write(place.path(), name, "");
+            let refused = FileManifest::read(&file, None).err().expect("no name");
+            assert!(refused.next.expect("advice").contains("--path"), "{name}");
+            let path = PluginPath::new("main/a").expect("valid");
+            assert!(FileManifest::read(&file, Some(&path)).is_ok(), "{name}");
+        }
+        let file = write(place.path(), "a.b.js", "// /// noetl\n// path = \"main/b\"\n// ///\n");
+        assert!(FileManifest::read(&file, None).is_ok());
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_is_no_text_and_other_bytes_are_told() {
+        let place = tempfile::tempdir().expect("folder");
+        let file = write(place.path(), "a.py", "\u{feff}# /// noetl\n# version = \"2.0.0\"\n# ///\n");
+        assert!(FileManifest::read(&file, None).expect("a manifest").versioned);
+        std::fs::write(&file, b"x = 1\ny = '\xe9'\n").expect("file");
+        let refused = FileManifest::read(&file, None).err().expect("not UTF-8");
+        assert!(refused.message.contains("line 2") && refused.next.is_some(), "{refused}");
+    }
+
+    #[test]
     fn a_header_says_what_the_file_is() {
         let place = tempfile::tempdir().expect("folder");
         let text = "#!/usr/bin/env node\n// /// noetl\n// path = \"acme/a/b\"\n// version = \"2.0.0\"\n// world = \"transform\"\n\
@@ -157,13 +204,21 @@ mod tests {
         let place = tempfile::tempdir().expect("folder");
         let manifest = "path = \"acme/a\"\nversion = \"1.0.0\"\nworld = \"transform\"\n[source]\nlanguage = \"python\"\n\
                         entry = \"main.py\"\n";
-        for name in ["main.py", "lib/a.py", "plugin.toml", "cases/x.case", ".noetl/python/noetl/kv.py", "tests/t.py"] {
+        let own = ["lib/a.py", "main.py", "vendor/x/README.md", "vendor/x/tests/t.py"];
+        let left = ["plugin.toml", "cases/x.case", ".noetl/python/noetl/kv.py", "tests/t.py", "lib/__pycache__/a.pyc"];
+        for name in own.iter().chain(&left) {
             write(place.path(), name, "");
         }
         let packed = pack(place.path(), manifest).expect("packs");
         let bundle = source::extract(&packed.bytes).expect("reads").expect("a bundle");
-        assert_eq!(bundle.files().map(|(path, _)| path).collect::<Vec<_>>(), ["lib/a.py", "main.py"]);
+        assert_eq!(bundle.files().map(|(path, _)| path).collect::<Vec<_>>(), own);
         let failure = pack(place.path(), &manifest.replace("main.py", "other.py")).expect_err("no entry");
         assert!(failure.message.contains("not among its files"), "{failure}");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("/etc/hostname", place.path().join("lib/link.txt")).expect("links");
+            let failure = pack(place.path(), manifest).expect_err("a link");
+            assert!(failure.message.contains("link.txt is a link"), "{failure}");
+        }
     }
 }

@@ -62,7 +62,10 @@ impl Test {
         for file in &files {
             let mut verdict = match read(file) {
                 // Files share a folder, and so do their cases.
-                Ok(case) if own.as_ref().is_some_and(|own| !case.plugin.is_empty() && case.plugin != *own) => continue,
+                Ok(case) if own.as_ref().is_some_and(|own| !case.plugin.is_empty() && case.plugin != *own) => {
+                    output.detail(format_args!("{} is a case of {}", file.display(), case.plugin));
+                    continue;
+                }
                 Ok(case) => play(&session, &case).await?,
                 Err(why) => Verdict::Broke(why),
             };

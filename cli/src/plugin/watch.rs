@@ -25,6 +25,8 @@ use crate::failure::{self, Exit, Failure, Outcome};
 const LOOK_EVERY: Duration = Duration::from_millis(150);
 /// What a build itself writes, or nobody edits.
 const IGNORED: [&str; 5] = ["target", ".git", ".noetl", "__pycache__", "node_modules"];
+/// What is at the top of a project of source text and not in the plugin.
+const BESIDE: [&str; 2] = ["cases", "tests"];
 
 #[derive(Debug, Args)]
 pub struct Watch {
@@ -43,10 +45,14 @@ impl Watch {
         options.channel.get_or_insert_with(|| "dev".to_owned());
         options.reason.get_or_insert_with(|| "noetl plugin watch".to_owned());
         output.say(format_args!("watching {}; stop with ctrl-c", self.folder.display()));
+        if !self.folder.exists() {
+            return Err(Failure::new(Exit::NotFound, format!("there is no {}", self.folder.display())));
+        }
         let mut seen = Files::new();
         loop {
             let now = look(&self.folder)?;
-            if now == seen {
+            // Editors put a new file in the place of the old one; for a moment there is none.
+            if now == seen || now.is_empty() {
                 tokio::time::sleep(LOOK_EVERY).await;
                 continue;
             }
@@ -129,20 +135,32 @@ type Files = BTreeMap<PathBuf, (SystemTime, u64)>;
 
 fn look(folder: &Path) -> Outcome<Files> {
     let mut files = Files::new();
-    if folder.is_file() {
-        let about = std::fs::metadata(folder).map_err(failure::io("watch", folder))?;
+    let about = match std::fs::metadata(folder) {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),
+        Err(error) => return Err(failure::io("watch", folder)(error)),
+    };
+    if about.is_file() {
         files.insert(folder.to_owned(), (about.modified().unwrap_or(SystemTime::UNIX_EPOCH), about.len()));
         return Ok(files);
     }
+    let top = folder;
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).map_err(failure::io("watch", &folder))? {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            // A folder that goes away while it is looked at is seen as gone the next time.
+            Err(_) if folder != top => continue,
+            Err(error) => return Err(failure::io("watch", &folder)(error)),
+        };
+        for entry in entries {
             // A file that goes away while it is looked at is seen as gone the next time.
             let Ok(entry) = entry else { continue };
             let Ok(about) = entry.metadata() else { continue };
             let name = entry.file_name();
             if about.is_dir() {
-                if !IGNORED.iter().any(|ignored| name == *ignored) {
+                let beside = folder == top && BESIDE.iter().any(|ignored| name == *ignored);
+                if !beside && !IGNORED.iter().any(|ignored| name == *ignored) {
                     open.push(entry.path());
                 }
             } else {
@@ -189,13 +207,26 @@ mod tests {
     fn a_change_is_seen_and_the_output_of_a_build_is_not() {
         let folder = tempfile::tempdir().expect("folder");
         std::fs::write(folder.path().join("a"), "1").expect("write");
-        std::fs::create_dir(folder.path().join("target")).expect("folder");
+        for beside in ["target", "cases", "tests"] {
+            std::fs::create_dir(folder.path().join(beside)).expect("folder");
+        }
         let before = look(folder.path()).expect("looks");
-        std::fs::write(folder.path().join("target/x"), "1").expect("write");
+        for beside in ["target/x", "cases/x.case", "tests/t.py"] {
+            std::fs::write(folder.path().join(beside), "1").expect("write");
+        }
         assert_eq!(look(folder.path()).expect("looks"), before);
         std::fs::write(folder.path().join("a"), "22").expect("write");
         let now = look(folder.path()).expect("looks");
         assert_eq!(newest_change(&before, &now), Some(now[&folder.path().join("a")].0));
         assert_eq!(newest_change(&Files::new(), &now), None);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_for_a_moment_is_no_error() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("a.py");
+        assert!(look(&file).expect("looks").is_empty());
+        std::fs::write(&file, "1").expect("write");
+        assert_eq!(look(&file).expect("looks").len(), 1);
     }
 }

@@ -42,6 +42,11 @@ pub enum PushError {
     NoManifest,
     #[error("plugin.toml is not valid:\n{0}")]
     Manifest(ManifestErrors),
+    #[error(
+        "`{path}` is an interpreter, which sees the calls of everybody: it is pushed to \
+         `system/interpreters/<language>`, with an administrator's token and to the ring `system`"
+    )]
+    InterpreterPath { path: PluginPath },
     #[error("`{path}` is one of the platform's own paths: pushing there needs an administrator's token")]
     Reserved { path: PluginPath },
     #[error("the token's tenant does not own `{path}`")]
@@ -106,7 +111,7 @@ impl PushError {
         match self {
             PushError::NoManifest => "no_manifest",
             PushError::Manifest(_) => "invalid_manifest",
-            PushError::Reserved { .. } => "reserved_path",
+            PushError::Reserved { .. } | PushError::InterpreterPath { .. } => "reserved_path",
             PushError::Foreign { .. } => "forbidden_tenant",
             PushError::RingTooHigh { .. } => "ring_too_high",
             PushError::Denied(_) => "capability_denied",

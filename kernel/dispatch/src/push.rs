@@ -267,7 +267,7 @@ fn manifest_of(inspection: &Inspection) -> Result<Manifest, PushError> {
 fn must_be_of_the_platform(path: &PluginPath, ring: Ring) -> Result<(), PushError> {
     match ring {
         Ring::System => Ok(()),
-        _ => Err(PushError::Reserved { path: path.clone() }),
+        _ => Err(PushError::InterpreterPath { path: path.clone() }),
     }
 }
 

@@ -131,7 +131,10 @@ pub enum Denied {
          text may have"
     )]
     ResidentPath { path: PluginPath },
-    #[error("a resident instance may hold what the ring `pure` has (log, metrics), not `{capability}`")]
+    #[error(
+        "a resident instance may hold what the ring `pure` has (log, metrics), not `{capability}`: write \
+         `world = \"transform\"` and `capabilities = [\"log\"]`, or leave out `instance`"
+    )]
     Resident { capability: Capability },
 }
 

@@ -233,7 +233,15 @@ fn check_source(values: &BTreeMap<&'static str, Value>, start: &dyn Fn(&str) -> 
         ("", _) => {
             refuse("source.entry", "`source.entry` is of no use alone", "add `language = \"python\"` or `\"js\"`")
         }
-        (_, "") => refuse("source.language", "`source.entry` is missing", "add `entry = \"main.py\"` to `[source]`"),
+        (language, "") => {
+            // The names the templates use.
+            let example = match language {
+                "python" => "add `entry = \"main.py\"` to `[source]`",
+                "js" => "add `entry = \"main.js\"` to `[source]`",
+                _ => "add `entry` with the name of the file to begin with to `[source]`",
+            };
+            refuse("source.language", "`source.entry` is missing", example);
+        }
         _ if !matches!(text("world"), Some("transform" | "tool")) => {
             refuse("world", "source text can be a `transform` or a `tool`", "write `world = \"tool\"`");
         }
