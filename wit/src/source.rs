@@ -41,7 +41,9 @@ pub enum SourceError {
     Duplicate(String),
     #[error("it is source text, yet has {0} in it: pack it with `noetl plugin build`")]
     NotOnlySource(&'static str),
-    #[error("`{0}` cannot be the path of a file in a plugin: use relative paths with `/`, without `..` and control characters")]
+    #[error(
+        "`{0}` cannot be the path of a file in a plugin: use relative paths with `/`, without `..` and control characters"
+    )]
     InvalidPath(String),
     #[error("the archive of the plugin's files cannot be read: {0}")]
     Damaged(String),
@@ -95,9 +97,9 @@ impl Bundle {
         let mut bundle = Self::default();
         for entry in tar::Archive::new(bytes).entries().map_err(damaged)? {
             let mut entry = entry.map_err(damaged)?;
-            let path = std::str::from_utf8(&entry.path_bytes()).map(str::to_owned).map_err(|_| {
-                SourceError::InvalidPath(String::from_utf8_lossy(&entry.path_bytes()).into_owned())
-            })?;
+            let path = std::str::from_utf8(&entry.path_bytes())
+                .map(str::to_owned)
+                .map_err(|_| SourceError::InvalidPath(String::from_utf8_lossy(&entry.path_bytes()).into_owned()))?;
             if entry.header().entry_type() != tar::EntryType::Regular {
                 return Err(SourceError::Damaged(format!("`{path}` is not a plain file")));
             }
@@ -208,7 +210,8 @@ mod tests {
 
     #[test]
     fn paths_stay_inside_and_sizes_are_bounded() {
-        for bad in ["a\nb.py", "a\u{1b}b.py", "", "/etc/passwd", "../x.py", "a/../b.py", "a//b.py", "./a.py", "a\\b.py"] {
+        for bad in ["a\nb.py", "a\u{1b}b.py", "", "/etc/passwd", "../x.py", "a/../b.py", "a//b.py", "./a.py", "a\\b.py"]
+        {
             assert!(matches!(Bundle::default().add(bad, vec![]), Err(SourceError::InvalidPath(_))), "{bad}");
         }
         assert!(matches!(Bundle::default().add("a.bin", vec![0; MAX_BYTES + 1]), Err(SourceError::TooLarge(_))));

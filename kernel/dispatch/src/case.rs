@@ -84,7 +84,8 @@ impl Case {
             hide(&mut value);
             value
         };
-        let call = |HostCall { call, with, answer }: HostCall| HostCall { call, with: mask(with), answer: mask(answer) };
+        let call =
+            |HostCall { call, with, answer }: HostCall| HostCall { call, with: mask(with), answer: mask(answer) };
         Ok(Case {
             plugin: self.plugin.clone(),
             input: serde_json::from_value(below(input, &mask))?,

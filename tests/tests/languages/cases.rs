@@ -101,3 +101,25 @@ fn a_secret_is_masked_wherever_it_went() {
     assert!(!case.contains("opensesame") && case.contains("bad: [REDACTED]"), "{case}");
     desk.noetl(&["plugin", "test", "leaky.py"]).ok();
 }
+
+#[test]
+fn time_and_chance_are_the_same_in_every_play() {
+    let desk = Desk::new();
+    desk.write(
+        "chance.py",
+        "import random, time, uuid\n\n\ndef call(input):\n    \
+         return [time.time(), str(uuid.uuid4()), random.random()]\n",
+    );
+    desk.write("chance_js.js", "export const call = () => [Date.now(), Math.random(), crypto.randomUUID()];\n");
+    for (file, path) in [("chance.py", "main/chance"), ("chance_js.js", "main/chance_js")] {
+        desk.noetl(&["plugin", "push", file]).ok();
+        let record =
+            |name: &str| desk.noetl(&["plugin", "call", path, "--json-args", "{}", "--record", name]).ok().json();
+        let (one, other) = (
+            record(&format!("cases/{path}-1.case").replace("main/", "")),
+            record(&format!("cases/{path}-2.case").replace("main/", "")),
+        );
+        assert_ne!(one[1], other[1], "each call has its own");
+        desk.noetl(&["plugin", "test", file]).ok().says("2 of 2 cases hold");
+    }
+}

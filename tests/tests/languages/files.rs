@@ -38,16 +38,72 @@ fn a_failure_names_the_authors_file_and_line() {
         "bad.js",
         "function inner() {\n  throw new TypeError('boom');\n}\n\nexport function call() {\n  return inner();\n}\n",
     );
-    desk.write("typo.py", "def call(input):\n    return (\n");
     for (file, path, wanted) in [
         ("bad.py", "main/bad", &["File \"bad.py\", line 6, in call", "File \"bad.py\", line 2, in inner", "boom"][..]),
         ("bad.js", "main/bad-js", &["at inner (bad.js:2:", "at call (bad.js:6:", "boom"]),
-        ("typo.py", "main/typo", &["File \"typo.py\", line 2", "SyntaxError"]),
     ] {
         desk.noetl(&["plugin", "push", file, "--path", path]).ok();
         let failed = desk.noetl(&["plugin", "call", path, "--json-args", "{}"]).ends(7);
         wanted.iter().fold(failed, |failed, text| failed.says(text));
     }
+}
+
+#[test]
+fn text_that_cannot_be_loaded_is_refused_at_the_push_and_what_serves_goes_on() {
+    let desk = Desk::new();
+    for (file, good, bad, wanted) in [
+        ("typo.py", "def call(input):\n    return 1\n", "def call(input):\n    return (\n", "File \"typo.py\", line 2"),
+        ("lost.py", "def call(input):\n    return 1\n", "import no_such_library\n", "vendor no_such_library"),
+        ("typo_js.js", "export const call = () => 1;\n", "\nexport const call = (;\n", "typo_js.js:2"),
+        ("lost_js.js", "export const call = () => 1;\n", "import 'lodash';\n", "vendor/lodash"),
+    ] {
+        let path = format!("main/{}", file.split('.').next().expect("a name"));
+        desk.write(file, good);
+        desk.noetl(&["plugin", "push", file]).ok();
+        desk.write(file, bad);
+        let refused = desk.noetl(&["plugin", "push", file]);
+        assert_ne!(refused.code, 0, "{file}");
+        refused.says("cannot be loaded").says(wanted);
+        assert_eq!(desk.call(&path, "{}"), json!(1));
+    }
+}
+
+#[test]
+fn watching_goes_on_after_text_that_cannot_be_loaded() {
+    let desk = Desk::new();
+    desk.write("w.py", "def call(input):\n    return 1\n");
+    let mut watching = desk.watch("w.py");
+    assert_eq!(watching.next()["version"], json!("0.1.0-dev.1"));
+    desk.write("w.py", "def call(input:\n");
+    std::fs::remove_file(desk.path("w.py")).expect("removes");
+    desk.write("w.py", "def call(input):\n    return 'mended'\n");
+    assert_eq!(watching.next()["version"], json!("0.1.0-dev.2"));
+    let answer = desk.noetl(&["plugin", "call", "main/w", "--channel", "dev", "--json-args", "{}"]).ok().json();
+    assert_eq!(answer, json!("mended"));
+}
+
+#[test]
+fn more_of_the_languages_is_there() {
+    let desk = Desk::new();
+    desk.write(
+        "library.py",
+        "import asyncio, concurrent.futures.thread, importlib.metadata, importlib.resources.readers\n\
+         from datetime import datetime\nfrom zoneinfo import ZoneInfo\n\n\n\
+         async def call(input):\n    await asyncio.sleep(0.001)\n    \
+         when = datetime.strptime('2024-07-01 12:00', '%Y-%m-%d %H:%M')\n    \
+         return [when.replace(tzinfo=ZoneInfo('Europe/Berlin')).isoformat(), 'ź'.encode('cp1250').hex()]\n",
+    );
+    desk.write("more/plugin.toml", "path = \"main/more\"\nversion = \"1.0.0\"\nworld = \"tool\"\ncapabilities = [\"log\", \"payload\"]\n[source]\nlanguage = \"js\"\nentry = \"main.js\"\n");
+    desk.write(
+        "more/main.js",
+        "export async function call() {\n  const { two } = await import('./two.js');\n  await new Promise((done) => setTimeout(done, 1));\n  return two;\n}\n",
+    );
+    desk.write("more/two.js", "export const two = 2;\n");
+    for what in ["library.py", "more"] {
+        desk.noetl(&["plugin", "push", what]).ok();
+    }
+    assert_eq!(desk.call("main/library", "{}"), json!(["2024-07-01T12:00:00+02:00", "9f"]));
+    assert_eq!(desk.call("main/more", "{}"), json!(2));
 }
 
 #[test]

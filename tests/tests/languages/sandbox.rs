@@ -99,3 +99,53 @@ fn a_language_the_server_does_not_have_is_refused_with_those_it_has() {
     assert_ne!(refused.code, 0);
     refused.says("js, python");
 }
+
+#[test]
+fn neither_input_nor_mistakes_of_an_author_are_crashes() {
+    let desk = Desk::new();
+    let transform = |comment| header(comment, &["world = \"transform\"", "capabilities = []"]);
+    desk.write("echo.py", &format!("{}def call(input):\n    print(input)\n    return input\n", transform("#")));
+    desk.write("echo_js.js", &format!("{}export const call = (input) => input;\n", transform("//")));
+    for file in ["echo.py", "echo_js.js"] {
+        desk.noetl(&["plugin", "push", file]).ok();
+    }
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    desk.write("deep.json", &deep);
+    for path in ["main/echo", "main/echo_js"] {
+        assert_eq!(desk.noetl(&["plugin", "call", path, "--input", r#""\ud800""#]).ok().stdout, r#""\ud800""#);
+    }
+    desk.noetl(&["plugin", "call", "main/echo", "--input", "@deep.json"]).ends(7).says("invalid_input");
+
+    for (name, text) in [
+        (
+            "str.py",
+            "class E(Exception):\n    def __str__(self):\n        raise KeyError\n\n\ndef call(input):\n    raise E()\n",
+        ),
+        ("code.py", "import noetl\n\n\ndef call(input):\n    raise noetl.Failure(5, None, retryable='x')\n"),
+        ("body.py", "import noetl\n\n\ndef call(input):\n    return noetl.Response(1, b'x')\n"),
+        ("itself.py", "def call(input):\n    a = []\n    a += [a, a]\n    return a\n"),
+        ("thrown.js", "export function call() {\n  throw { toString() { throw 1; } };\n}\n"),
+        ("bare.js", "export function call() {\n  throw Object.create(null);\n}\n"),
+        ("json.js", "export const call = () => ({ toJSON() { throw null; } });\n"),
+        ("never.js", "export const call = () => new Promise(() => {});\n"),
+        ("five.js", "import { Response } from 'noetl';\nexport const call = () => new Response({}, 5);\n"),
+    ] {
+        let path = format!("main/odd_{}", name.replace('.', "_"));
+        desk.write(name, text);
+        desk.noetl(&["plugin", "push", name, "--path", &path]).ok();
+        desk.noetl(&["plugin", "call", &path, "--json-args", "{}"]).ends(7);
+    }
+    desk.write("closed.py", "import sys\n\n\ndef call(input):\n    sys.stdout = None\n    return 1\n");
+    desk.noetl(&["plugin", "push", "closed.py"]).ok();
+    assert_eq!(desk.call("main/closed", "{}"), json!(1));
+}
+
+#[test]
+fn fetch_is_the_hosts_and_needs_its_capability() {
+    let desk = Desk::new();
+    desk.write("fetching.js", "export const call = () => fetch('http://127.0.0.1:1/');\n");
+    desk.noetl(&["plugin", "push", "fetching.js"]).ok();
+    let denied = desk.noetl(&["plugin", "call", "main/fetching", "--json-args", "{}"]);
+    assert_ne!(denied.code, 0);
+    denied.says("http-client");
+}

@@ -242,9 +242,8 @@ async fn an_interpreter_that_a_version_runs_on_stays() {
     let mut plugin = bench.new_version(manifest(ENRICH, "1.0.0"), "text").await;
     plugin.interpreter = Some(Digest::of(b"old"));
     bench.push_as(&admin(), plugin).await.expect("pushes");
-    let delete = async |at: &str, number: &str| {
-        bench.catalog.delete_version(&admin(), &path(at), &version(number), "old").await
-    };
+    let delete =
+        async |at: &str, number: &str| bench.catalog.delete_version(&admin(), &path(at), &version(number), "old").await;
     let refused = delete(python, "1.0.0").await.expect_err("it is run on");
     assert!(matches!(&refused, CatalogError::InUse { by, .. } if by.contains(ENRICH)), "{refused}");
     assert!(!bench.catalog.was_deleted(&path(python), &Digest::of(b"old")));
