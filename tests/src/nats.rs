@@ -39,7 +39,8 @@ impl Nats {
         );
         std::fs::write(&config, text).expect("a file");
         // Debian has it where a user's path does not look.
-        let program = ["/usr/sbin/nats-server", "nats-server"].into_iter().find(|file| std::path::Path::new(file).is_file());
+        let program =
+            ["/usr/sbin/nats-server", "nats-server"].into_iter().find(|file| std::path::Path::new(file).is_file());
         let mut command = Command::new(program.unwrap_or("nats-server"));
         command.arg("--config").arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("nats-server is installed: `cargo xtask setup`");
@@ -52,7 +53,14 @@ impl Nats {
             }
         });
         let port = port.await.expect("nats-server listens");
-        Self { host: "127.0.0.1".to_owned(), port, user: USER.to_owned(), password: PASSWORD.to_owned(), child, _folder: folder }
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port,
+            user: USER.to_owned(),
+            password: PASSWORD.to_owned(),
+            child,
+            _folder: folder,
+        }
     }
 
     pub fn url(&self) -> String {
@@ -92,7 +100,10 @@ impl Nats {
             let login = json!({"verbose": false, "user": self.user, "pass": self.password, "lang": "test", "version": "1",
                 "protocol": 1, "pedantic": false, "tls_required": false});
             let body = body.to_string();
-            let sent = format!("CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB {subject} _INBOX.test {}\r\n{body}\r\n", body.len());
+            let sent = format!(
+                "CONNECT {login}\r\nSUB _INBOX.test 1\r\nPUB {subject} _INBOX.test {}\r\n{body}\r\n",
+                body.len()
+            );
             stream.write_all(sent.as_bytes()).await?;
             stream.flush().await?;
             loop {
@@ -116,7 +127,8 @@ impl Nats {
             }
         };
         let answer = tokio::time::timeout(START_LIMIT, asking).await;
-        let answer = answer.map_err(|_| format!("{subject}: no answer"))?.map_err(|error| format!("{subject}: {error}"))?;
+        let answer =
+            answer.map_err(|_| format!("{subject}: no answer"))?.map_err(|error| format!("{subject}: {error}"))?;
         match answer.get("error") {
             Some(error) => Err(format!("{subject}: {error}")),
             None => Ok(answer),

@@ -157,5 +157,10 @@ fn owner() -> Option<(u32, u32)> {
 
 fn run(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()));
-    assert!(output.status.success(), "{}:\n{}", command.get_program().display(), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}:\n{}",
+        command.get_program().display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

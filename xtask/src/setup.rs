@@ -65,7 +65,8 @@ const TEST_NEEDS: [Need; 3] = [
                 let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.filter_map(Result::ok);
                 versions.map(|version| version.path().join("bin/initdb")).find(|program| program.is_file())
             });
-            let nats = on_path("nats-server").or_else(|| Some(PathBuf::from("/usr/sbin/nats-server")).filter(|p| p.is_file()));
+            let nats =
+                on_path("nats-server").or_else(|| Some(PathBuf::from("/usr/sbin/nats-server")).filter(|p| p.is_file()));
             Some([postgres?, nats?].map(|file| file.display().to_string()).join("\n"))
         },
         install: |progress| {

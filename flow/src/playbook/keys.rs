@@ -352,7 +352,11 @@ static LOOP_SPEC: Object = Object {
     about: "How the items are gone through.",
     keys: &[
         key("mode", Shape::Choice(&["sequential", "parallel", "cursor"]), "One after the other if left out."),
-        key("max_in_flight", Shape::OneOf(&[Shape::Count, Shape::Template, Shape::Digits]), "How many iterations run at once."),
+        key(
+            "max_in_flight",
+            Shape::OneOf(&[Shape::Count, Shape::Template, Shape::Digits]),
+            "How many iterations run at once.",
+        ),
         key("frame", Shape::Object(&FRAME), "How a cursor hands out items."),
         unused("policy", "results are always in the order of the items"),
     ],

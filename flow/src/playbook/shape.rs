@@ -114,7 +114,9 @@ impl Shape {
             Shape::Word => scalar.is_some_and(|scalar| !scalar.is_null()),
             Shape::Bool => scalar.is_some_and(Json::is_boolean),
             Shape::Count => count(node).is_some(),
-            Shape::Digits => node.text().and_then(|text| text.trim().parse::<u32>().ok()).is_some_and(|number| number > 0),
+            Shape::Digits => {
+                node.text().and_then(|text| text.trim().parse::<u32>().ok()).is_some_and(|number| number > 0)
+            }
             Shape::Fraction => scalar.and_then(Json::as_f64).is_some_and(|number| (0.0..=1.0).contains(&number)),
             Shape::Duration => scalar.is_some_and(|scalar| duration::milliseconds(scalar).is_some()),
             Shape::Choice(words) => node.text().is_some_and(|text| words.contains(&text)),

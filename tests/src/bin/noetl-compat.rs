@@ -45,11 +45,11 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: Arguments) -> Result<bool, String> {
     let Arguments { folder, only, facilities, patients, keep, report: file, pft } = arguments;
-    let mut options = Options { folder, only, facilities, patients, keep };
+    let options = Options { folder, only, facilities, patients, keep };
     if let Some(size) = pft {
         let numbers = size.split_once('x').and_then(|(f, p)| Some((f.trim().parse().ok()?, p.trim().parse().ok()?)));
         let (facilities, patients) = numbers.ok_or_else(|| format!("`{size}` is not like 10x1000"))?;
-        return benchmark(&mut options, facilities, patients).await;
+        return benchmark(&options, facilities, patients).await;
     }
     let report = compat::run(&options).await?;
     println!("{report}");
@@ -61,7 +61,7 @@ async fn run(arguments: Arguments) -> Result<bool, String> {
 }
 
 /// Every row is counted; the time is that of the playbook, from its start to its last event.
-async fn benchmark(options: &mut Options, facilities: u64, patients: u64) -> Result<bool, String> {
+async fn benchmark(options: &Options, facilities: u64, patients: u64) -> Result<bool, String> {
     let started = Instant::now();
     let ran = compat::pft::run(&options.folder, PFT, facilities, patients).await?;
     println!("| table | rows | expected |\n|---|---|---|");
@@ -72,7 +72,11 @@ async fn benchmark(options: &mut Options, facilities: u64, patients: u64) -> Res
     let seconds = ran.took.as_secs_f64();
     println!("{facilities} x {patients} patients: {} in {seconds:.2} s", ran.status);
     if facilities * patients == 10_000 {
-        println!("floor {FLOOR_SECS:.0} s: {}, goal {GOAL_SECS:.0} s: {}", mark(seconds, FLOOR_SECS), mark(seconds, GOAL_SECS));
+        println!(
+            "floor {FLOOR_SECS:.0} s: {}, goal {GOAL_SECS:.0} s: {}",
+            mark(seconds, FLOOR_SECS),
+            mark(seconds, GOAL_SECS)
+        );
     }
     eprintln!("with its servers: {:.1} s", started.elapsed().as_secs_f64());
     for problem in &ran.problems {

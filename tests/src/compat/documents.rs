@@ -46,7 +46,8 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Document>, String> {
         if !entry.file_type().is_file() || !matches!(extension, Some("yaml" | "yml")) {
             continue;
         }
-        let text = std::fs::read_to_string(entry.path()).map_err(|error| format!("{}: {error}", entry.path().display()))?;
+        let text =
+            std::fs::read_to_string(entry.path()).map_err(|error| format!("{}: {error}", entry.path().display()))?;
         let file = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_string_lossy().replace('\\', "/");
         let top = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|rest| rest.trim().to_owned());
         let kind = top("kind:").unwrap_or_default();
@@ -70,7 +71,7 @@ impl Document {
     }
 
     fn tools(&self) -> impl Iterator<Item = &Tool> {
-        self.playbook.iter().flat_map(Playbook::tools)
+        self.playbook.iter().flat_map(|playbook| playbook.tools())
     }
 
     /// Paths of playbooks that it starts.
@@ -152,8 +153,9 @@ impl Document {
         let name = parts.next()?.trim();
         let name = ["workload.", "ctx."].iter().find_map(|scope| name.strip_prefix(scope)).unwrap_or(name);
         let own = self.playbook.as_ref()?.workload.get(name).and_then(Json::as_str).filter(|text| is_word(text));
-        let mut quoted = || parts.next()?.trim().strip_prefix("default(")?.strip_suffix(')')?.trim().get(1..).map(str::to_owned);
-        own.map(str::to_owned).or_else(|| quoted().map(|text| text.trim_end_matches(['\'', '"']).to_owned()))
+        let usual = parts.next().and_then(|filter| filter.trim().strip_prefix("default(")?.strip_suffix(')'));
+        let usual = usual.map(|text| text.trim().trim_matches(['\'', '"'])).filter(|text| is_word(text));
+        own.or(usual).map(str::to_owned)
     }
 }
 

@@ -40,7 +40,10 @@ impl Hosts<'_> {
 
     fn instead_of(&self, authority: &str) -> Option<&str> {
         let host = authority.split(':').next().unwrap_or(authority);
-        let row = self.rows.iter().find(|(known, _)| known.eq_ignore_ascii_case(authority) || known.eq_ignore_ascii_case(host));
+        let row = self
+            .rows
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(authority) || known.eq_ignore_ascii_case(host));
         row.map(|(_, base)| *base)
     }
 }
@@ -67,8 +70,10 @@ mod tests {
 
     #[test]
     fn known_hosts_are_replaced_and_others_named() {
-        let hosts = Hosts { rows: vec![("api.test:5555", "http://127.0.0.1:1"), ("httpbin.org", "http://127.0.0.1:2")] };
-        let text = "a: http://api.test:5555/x\nb: 'https://httpbin.org/get?u=http://api.test:5555'\nc: https://other.org/";
+        let hosts =
+            Hosts { rows: vec![("api.test:5555", "http://127.0.0.1:1"), ("httpbin.org", "http://127.0.0.1:2")] };
+        let text =
+            "a: http://api.test:5555/x\nb: 'https://httpbin.org/get?u=http://api.test:5555'\nc: https://other.org/";
         let wanted = "a: http://127.0.0.1:1/x\nb: 'http://127.0.0.1:2/get?u=http://127.0.0.1:1'\nc: https://other.org/";
         assert_eq!(hosts.replaced(text), wanted);
         assert_eq!(hosts.unknown(text), ["other.org"]);

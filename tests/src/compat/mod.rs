@@ -100,7 +100,10 @@ impl Suite<'_> {
     /// What another playbook starts may be what makes the tables that the other one uses.
     fn is_started_by_wanted(&self, document: &Document) -> bool {
         let Some(path) = document.path() else { return false };
-        self.documents.iter().filter(|other| self.is_wanted(other)).any(|other| other.children().iter().any(|c| c == path))
+        self.documents
+            .iter()
+            .filter(|other| self.is_wanted(other))
+            .any(|other| other.children().iter().any(|c| c == path))
     }
 
     async fn stage(&mut self, failures: Failures) -> Result<&Stage, String> {

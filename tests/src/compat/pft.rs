@@ -46,7 +46,9 @@ pub struct Ran {
 /// Runs the benchmark's playbook alone.
 pub async fn run(folder: &Path, file: &str, facilities: u64, per_facility: u64) -> Result<Ran, String> {
     if facilities > 1 && per_facility != PER_FACILITY {
-        return Err(format!("its patients are numbered by {PER_FACILITY} a facility; several facilities need that many"));
+        return Err(format!(
+            "its patients are numbered by {PER_FACILITY} a facility; several facilities need that many"
+        ));
     }
     let oracles = Oracles::of(folder)?;
     let mut documents = documents::read(folder)?;
@@ -82,7 +84,8 @@ pub(super) fn patients(payload: &Map<String, Json>) -> u64 {
 /// All tables of the benchmark. Expected are the sums of the formula that the HTTP server uses.
 pub(super) fn counts(world: &World, patients: u64) -> Vec<Count> {
     let paged = PAGED.iter().map(|(kind, ..)| (format!("pft_test_patient_{kind}"), rows(patients, kind)));
-    let single = ["pft_test_patient_demographics", "pft_test_mds_assessment_details", "pft_test_mds_assessment_ids_work"];
+    let single =
+        ["pft_test_patient_demographics", "pft_test_mds_assessment_details", "pft_test_mds_assessment_ids_work"];
     let all = paged.chain(single.into_iter().map(|table| (table.to_owned(), patients)));
     all.map(|(table, wanted)| {
         let counted = world.postgres.sql(&format!("SELECT count(*) FROM public.{table}"));

@@ -81,7 +81,8 @@ fn scripts(folder: &Path, below: &[String]) -> Result<TempDir, String> {
         for place in below.iter().map(String::as_str).chain([""]) {
             let copy = copies.path().join(place).join(name);
             let made = copy.parent().map_or(Ok(()), std::fs::create_dir_all);
-            made.and_then(|()| std::fs::copy(entry.path(), &copy)).map_err(|error| format!("{}: {error}", copy.display()))?;
+            made.and_then(|()| std::fs::copy(entry.path(), &copy))
+                .map_err(|error| format!("{}: {error}", copy.display()))?;
         }
     }
     Ok(copies)

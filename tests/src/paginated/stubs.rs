@@ -17,7 +17,9 @@ const LISTS: [(&str, u64); 6] =
 
 pub(super) async fn answer(ask: &Ask, parts: &[&str], world: &World) -> Reply {
     match parts {
-        ["get" | "post" | "put" | "patch" | "delete" | "headers" | "echo"] | ["anything", ..] => Reply::json(&echo(ask)),
+        ["get" | "post" | "put" | "patch" | "delete" | "headers" | "echo"] | ["anything", ..] => {
+            Reply::json(&echo(ask))
+        }
         ["status", code] => match code.parse().ok().filter(|code| (200..600).contains(code)) {
             Some(code) => Reply::json(&json!({"status": code})).status(code),
             None => Reply::error(400, "a status is a number from 200 to 599"),
@@ -81,10 +83,14 @@ fn item(list: &str, id: u64) -> Option<Value> {
             "company": {"name": "Example", "catchPhrase": "It's multi-layered", "bs": "e-markets"}}),
         "comments" => json!({"id": id, "postId": (id - 1) / 5 + 1, "name": format!("comment {id}"),
             "email": format!("user{id}@example.com"), "body": format!("words of comment {id}")}),
-        "todos" => json!({"id": id, "userId": (id - 1) / 20 + 1, "title": format!("todo {id}"), "completed": id % 2 == 0}),
+        "todos" => {
+            json!({"id": id, "userId": (id - 1) / 20 + 1, "title": format!("todo {id}"), "completed": id % 2 == 0})
+        }
         "albums" => json!({"id": id, "userId": user, "title": format!("album {id}")}),
         "photos" => json!({"id": id, "albumId": user, "title": format!("photo {id}"), "url": "http://example.org/p"}),
-        _ => json!({"id": id, "userId": user, "title": format!("title {id}"), "body": format!("it's the text\nof {id}")}),
+        _ => {
+            json!({"id": id, "userId": user, "title": format!("title {id}"), "body": format!("it's the text\nof {id}")})
+        }
     })
 }
 
@@ -124,8 +130,8 @@ fn repository(owner: &str, name: &str) -> Value {
 
 fn script(name: &str, world: &World) -> Reply {
     let found = world.folder.as_ref().and_then(|folder| {
-        let entries = WalkDir::new(folder).into_iter().filter_map(Result::ok);
-        entries.into_iter().find(|entry| entry.file_type().is_file() && entry.file_name().to_string_lossy() == *name)
+        let mut entries = WalkDir::new(folder).into_iter().filter_map(Result::ok);
+        entries.find(|entry| entry.file_type().is_file() && entry.file_name().to_string_lossy() == *name)
     });
     match found.and_then(|entry| std::fs::read(entry.path()).ok()) {
         Some(text) => Reply::text("text/plain", text),

@@ -51,7 +51,8 @@ async fn lists_go_on_by_page_offset_and_cursor_to_the_thirty_fifth() {
 async fn a_flaky_page_fails_once_until_it_is_reset() {
     let (server, api) = server().await;
     let statuses = async || {
-        let (first, second) = (api.get("/api/v1/flaky?page=2&fail_on=2,3").await, api.get("/api/v1/flaky?page=2&fail_on=2,3").await);
+        let (first, second) =
+            (api.get("/api/v1/flaky?page=2&fail_on=2,3").await, api.get("/api/v1/flaky?page=2&fail_on=2,3").await);
         [first.status, second.status]
     };
     assert_eq!(statuses().await, [500, 200]);

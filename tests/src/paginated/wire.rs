@@ -23,9 +23,10 @@ impl Ask {
         let (head, body) = request.into_parts();
         let text = head.uri.query().unwrap_or_default();
         let pairs: Vec<(String, String)> = serde_urlencoded::from_str(text).map_err(|error| error.to_string())?;
-        let headers = head.headers.iter().map(|(name, value)| {
-            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-        });
+        let headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
         Ok(Self {
             method: head.method.as_str().to_owned(),
             path: head.uri.path().to_owned(),
