@@ -86,7 +86,7 @@ impl Default for Oracle {
             failures: Failures::Strict,
             status: "COMPLETED".to_owned(),
             rejected: false,
-            timeout_secs: 120,
+            timeout_secs: 240,
             failed_steps: None,
             order: Vec::new(),
             events: Vec::new(),
