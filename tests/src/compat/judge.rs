@@ -6,8 +6,8 @@ use serde_json::{Map, Value as Json};
 
 use super::follow::Run;
 use super::oracle::{HttpCheck, Oracle};
-use super::pft;
 use super::stage::World;
+use super::{pft, psql};
 use crate::Api;
 
 pub(super) async fn problems(
@@ -40,7 +40,7 @@ pub(super) async fn problems(
     }
     for check in &oracle.sql {
         let query = check.query.replace("{execution}", &run.execution);
-        match world.postgres.sql(&query) {
+        match psql::ask(&world.postgres, &query) {
             Ok(rows) => {
                 // What looks like a number is one.
                 let found = rows.parse::<f64>().map_or_else(|_| Json::from(rows.as_str()), Json::from);

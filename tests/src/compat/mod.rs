@@ -14,6 +14,7 @@ mod hosts;
 mod judge;
 pub mod oracle;
 pub mod pft;
+mod psql;
 mod stage;
 mod table;
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::documents;
 use super::follow::Run;
 use super::oracle::{Failures, Oracles};
 use super::stage::{Registered, Stage, World};
+use super::{documents, psql};
 use crate::paginated::patients::{PAGED, rows};
 
 /// What the benchmark's own playbook says when nothing is overridden.
@@ -88,7 +88,7 @@ pub(super) fn counts(world: &World, patients: u64) -> Vec<Count> {
         ["pft_test_patient_demographics", "pft_test_mds_assessment_details", "pft_test_mds_assessment_ids_work"];
     let all = paged.chain(single.into_iter().map(|table| (table.to_owned(), patients)));
     all.map(|(table, wanted)| {
-        let counted = world.postgres.sql(&format!("SELECT count(*) FROM public.{table}"));
+        let counted = psql::ask(&world.postgres, &format!("SELECT count(*) FROM public.{table}"));
         let found = counted.and_then(|text| text.parse().map_err(|_| format!("`{text}` is not a number of rows")));
         Count { table, wanted, found }
     })

@@ -11,6 +11,7 @@ use walkdir::WalkDir;
 use super::documents::{Document, Needed, Use};
 use super::hosts::Hosts;
 use super::oracle::{Failures, Oracles};
+use super::psql;
 use crate::{Api, Nats, Paginated, Postgres, Server};
 
 /// What every server of a run shares.
@@ -31,7 +32,7 @@ impl World {
             scripts: scripts(folder, &oracles.prepare.scripts)?,
         };
         if !oracles.prepare.sql.trim().is_empty() {
-            world.postgres.sql(&oracles.prepare.sql).map_err(|error| format!("prepare.sql: {error}"))?;
+            psql::ask(&world.postgres, &oracles.prepare.sql).map_err(|error| format!("prepare.sql: {error}"))?;
         }
         let needed: BTreeSet<Needed> = documents.iter().flat_map(Document::on_nats).collect();
         for needed in needed {
