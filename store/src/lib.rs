@@ -1,5 +1,6 @@
 //! Ports and adapters for everything that outlives a process: the log (the truth), payloads (bytes by
-//! digest), the indexes folded from the log (kv, objects), the projections people query, and the wallet.
+//! digest), the indexes folded from the log (kv, objects), the projections people query, the wallet, and databases and
+//! brokers of the outside.
 //!
 //! Invariants:
 //! 1. What was acknowledged is on disk: every write to the log or the payloads that answers `Ok` has been synced.
@@ -11,4 +12,5 @@ pub mod index;
 pub mod log;
 pub mod payloads;
 pub mod projections;
+pub mod sql;
 pub mod wallet;

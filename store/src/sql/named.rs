@@ -1,0 +1,121 @@
+//! Named parameters: `:name` and `%(name)s` become `$1`, `$2`, ...
+//!
+//! Only outside of quotes and comments, and never where a colon means something else: a cast (`::`), an assignment (`:=`),
+//! or a slice (`a[1:n]`) whose name is no parameter. A name that is used and not given is an error of the script's author,
+//! told before anything is sent.
+
+use serde_json::{Map, Value};
+
+use super::script::{Token, tokens};
+
+/// The statement with numbers for names, and the values in the order of the numbers.
+pub(super) fn numbered<'v>(
+    statement: &str,
+    values: &'v Map<String, Value>,
+) -> Result<(String, Vec<&'v Value>), String> {
+    let mut out = String::with_capacity(statement.len());
+    let mut used: Vec<(&'v str, &'v Value)> = Vec::new();
+    let pieces: Vec<(Token, &str)> = tokens(statement).collect();
+    let (mut at, mut brackets) = (0, 0_usize);
+    while let Some((token, text)) = pieces.get(at).copied() {
+        let ahead = |by: usize| pieces.get(at + by).copied();
+        let found = match token {
+            Token::OpenBracket => {
+                brackets += 1;
+                None
+            }
+            Token::CloseBracket => {
+                brackets = brackets.saturating_sub(1);
+                None
+            }
+            Token::Colon => match ahead(1) {
+                Some((Token::Word, name)) if !name.starts_with(|first: char| first.is_ascii_digit()) => Some((name, 2)),
+                _ => None,
+            },
+            Token::Percent => match (ahead(1), ahead(2), ahead(3), ahead(4)) {
+                (
+                    Some((Token::Open, _)),
+                    Some((Token::Word, name)),
+                    Some((Token::Close, _)),
+                    Some((Token::Word, "s")),
+                ) => Some((name, 5)),
+                _ => None,
+            },
+            Token::Parameter => {
+                return Err(format!("`{text}` stands for a value of a list, and the parameters are an object"));
+            }
+            _ => None,
+        };
+        match found {
+            Some((name, taken)) => match values.get_key_value(name) {
+                Some((name, value)) => {
+                    let number = used.iter().position(|(known, _)| *known == name.as_str()).unwrap_or_else(|| {
+                        used.push((name, value));
+                        used.len() - 1
+                    });
+                    out.push_str(&format!("${}", number + 1));
+                    at += taken;
+                }
+                None if brackets > 0 => {
+                    out.push_str(text);
+                    at += 1;
+                }
+                None => return Err(format!("the parameter `{name}` is used and not given")),
+            },
+            None => {
+                out.push_str(text);
+                at += 1;
+            }
+        }
+    }
+    Ok((out, used.into_iter().map(|(_, value)| value).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn given(value: Value) -> Map<String, Value> {
+        value.as_object().expect("an object").clone()
+    }
+
+    #[test]
+    fn names_become_numbers_in_the_order_of_their_first_use() {
+        let values = given(json!({"a": 1, "b": "x"}));
+        for (statement, expected, order) in [
+            ("select :a", "select $1", vec![1]),
+            ("select :b, :a, :b", "select $1, $2, $1", vec![0, 1]),
+            ("select %(a)s, %(b)s", "select $1, $2", vec![1, 0]),
+            ("select :a::int", "select $1::int", vec![1]),
+            ("select x::a, ':a', $$:a$$ -- :a\n/* :a */", "select x::a, ':a', $$:a$$ -- :a\n/* :a */", vec![]),
+            ("select v[1:m]", "select v[1:m]", vec![]),
+            ("select f(x := :a)", "select f(x := $1)", vec![1]),
+            ("select 5 % 3, '%(a)s', 7 % (2)", "select 5 % 3, '%(a)s', 7 % (2)", vec![]),
+            ("select '12:30'::time, \"a:b\"", "select '12:30'::time, \"a:b\"", vec![]),
+        ] {
+            let (text, used) = numbered(statement, &values).expect("all given");
+            let expected_values: Vec<&Value> =
+                order.iter().map(|which| if *which == 1 { &values["a"] } else { &values["b"] }).collect();
+            assert_eq!((text.as_str(), used), (expected, expected_values), "{statement}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_given_is_told() {
+        let refused = numbered("select :missing", &given(json!({"a": 1}))).expect_err("missing");
+        assert!(refused.contains("`missing`"), "{refused}");
+        assert!(numbered("select $1, :a", &given(json!({"a": 1}))).is_err(), "two ways at once");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_changes_where_no_name_is(text in "[ -~]{0,60}") {
+            let statement = format!("'{}' {}", text.replace('\'', "''"), text.replace([':', '%', '$'], ""));
+            let (rewritten, used) = numbered(&statement, &Map::new()).expect("no names");
+            prop_assert_eq!((rewritten, used.len()), (statement, 0));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Scripts on PostgreSQL.
+//!
+//! A script takes a connection of its credential's pool, says what it needs of it (time, search path, a transaction) in one
+//! command, and then each statement is two exchanges: what are its parameters and columns, and then its rows. Values go and
+//! come as text, so that a parameter is whatever the statement takes it for.
+//!
+//! Time is kept on both sides: the server is told when to stop, and if it does not, or nobody wants the answer any more,
+//! it is asked to from outside.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::script::statements;
+use super::{Done, Parameters, Request, SqlError, named};
+use crate::payloads::Payloads;
+
+mod pool;
+mod statement;
+mod tls;
+mod types;
+mod wire;
+
+pub use pool::{Owner, Pools};
+pub use tls::TlsMode;
+pub use wire::Server;
+
+use pool::Lease;
+use statement::Statement;
+use wire::Connection;
+
+/// The server stops by itself; this long after that it is stopped.
+const AFTER_ITS_TIME: Duration = Duration::from_millis(250);
+const MOST_STATEMENTS: usize = 10_000;
+
+impl Pools {
+    /// Runs a script. `addresses` is asked only if a connection has to be made: it is where the host's policy is.
+    pub async fn run(
+        &self,
+        owner: &Owner,
+        server: &Server,
+        addresses: BoxFuture<'_, Result<Vec<SocketAddr>, SqlError>>,
+        request: &Request,
+        payloads: &Payloads,
+    ) -> Result<Vec<Done>, SqlError> {
+        let statements = split(request)?;
+        let run = Run { request, statements: &statements, payloads };
+        let running = async {
+            let mut lease = self.of(owner).lease().await?;
+            run.begin(&mut lease, server, addresses).await?;
+            run.to_the_end(lease).await
+        };
+        tokio::time::timeout(request.time + AFTER_ITS_TIME, running).await.unwrap_or(Err(SqlError::Timeout))
+    }
+}
+
+fn split(request: &Request) -> Result<Vec<Statement<'_>>, SqlError> {
+    let texts = statements(&request.script);
+    match texts.len() {
+        0 => return Err(SqlError::Invalid("there is no statement in the script".to_owned())),
+        count if count > MOST_STATEMENTS => {
+            return Err(SqlError::Invalid(format!("{count} statements are more than the {MOST_STATEMENTS} of one script")));
+        }
+        _ => {}
+    }
+    if request.script.contains('\0') {
+        return Err(SqlError::Invalid("there is a zero byte in the script".to_owned()));
+    }
+    let statement = |(place, text): (usize, &str)| {
+        let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
+        Ok(match &request.parameters {
+            Parameters::None => Statement { number, text: text.to_owned(), values: Vec::new() },
+            Parameters::Positional(list) => {
+                Statement { number, text: text.to_owned(), values: list.iter().collect() }
+            }
+            Parameters::Named(fields) => {
+                let (text, values) = named::numbered(text, fields)
+                    .map_err(|reason| SqlError::Invalid(format!("statement {number}: {reason}")))?;
+                Statement { number, text, values }
+            }
+        })
+    };
+    texts.into_iter().enumerate().map(statement).collect()
+}
+
+struct Run<'r> {
+    request: &'r Request,
+    statements: &'r [Statement<'r>],
+    payloads: &'r Payloads,
+}
+
+impl Run<'_> {
+    /// One statement is a transaction by itself.
+    fn is_transaction(&self) -> bool {
+        self.request.transaction && self.statements.len() > 1
+    }
+
+    /// A connection that answers, and is as the script wants it.
+    async fn begin(
+        &self,
+        lease: &mut Lease,
+        server: &Server,
+        addresses: BoxFuture<'_, Result<Vec<SocketAddr>, SqlError>>,
+    ) -> Result<(), SqlError> {
+        let wanted = self.wanted();
+        while !lease.is_empty() {
+            match lease.connection()?.command(&wanted).await {
+                Ok(_) => return Ok(()),
+                Err(error @ SqlError::Sql(_)) => return Err(error),
+                Err(_) => lease.replace(),
+            }
+        }
+        lease.fill(Connection::open(server, &addresses.await?).await?);
+        lease.connection()?.command(&wanted).await.map(drop)
+    }
+
+    fn wanted(&self) -> String {
+        let milliseconds = self.request.time.as_millis().clamp(1, i32::MAX as u128);
+        let mut text = format!(
+            "SET statement_timeout TO {milliseconds}; SET IntervalStyle TO iso_8601; SET extra_float_digits TO 3; \
+             SET bytea_output TO hex"
+        );
+        if let Some(schema) = self.request.schema.as_deref().filter(|schema| !schema.trim().is_empty()) {
+            let names: Vec<String> =
+                schema.split(',').map(|name| format!("\"{}\"", name.trim().trim_matches('"').replace('"', "\"\""))).collect();
+            text.push_str(&format!("; SET search_path TO {}", names.join(", ")));
+        }
+        if self.is_transaction() {
+            text.push_str("; BEGIN");
+        }
+        text
+    }
+
+    async fn to_the_end(&self, mut lease: Lease) -> Result<Vec<Done>, SqlError> {
+        let mut done = Vec::with_capacity(self.statements.len());
+        let mut state = b'I';
+        for statement in self.statements {
+            let pool = lease.pool.clone();
+            match statement.run(lease.connection()?, &pool, self.request, self.payloads).await {
+                Ok((ended, after)) => {
+                    done.push(ended);
+                    state = after;
+                }
+                Err(error) => return Err(self.failed(lease, error, false)),
+            }
+        }
+        if self.is_transaction() {
+            match lease.connection()?.command("COMMIT").await {
+                Ok(after) => state = after,
+                Err(SqlError::Sql(mut fault)) => {
+                    // What is checked at the end, such as a deferred constraint.
+                    fault.statement = u32::try_from(self.statements.len()).unwrap_or(u32::MAX);
+                    return Err(self.failed(lease, SqlError::Sql(fault), true));
+                }
+                Err(error) => return Err(self.failed(lease, error, true)),
+            }
+        }
+        lease.give_back(state != b'I');
+        if state != b'I' {
+            let text = "the script leaves a transaction open, which was rolled back: end it with COMMIT";
+            return Err(SqlError::Invalid(text.to_owned()));
+        }
+        Ok(done)
+    }
+
+    /// What the failure means, and what becomes of the connection: after an error of a statement it is in order, after
+    /// anything else nobody knows what it will say next, and it is dropped.
+    fn failed(&self, lease: Lease, error: SqlError, committing: bool) -> SqlError {
+        match error {
+            SqlError::Sql(fault) => {
+                lease.give_back(!committing && self.is_transaction());
+                match fault.sqlstate.as_str() {
+                    // Query cancelled.
+                    "57014" => SqlError::Timeout,
+                    // The server goes down or was told to end the connection.
+                    "57P01" | "57P02" | "57P03" => SqlError::Connect(fault.message),
+                    _ => SqlError::Sql(fault),
+                }
+            }
+            SqlError::Connect(reason) if committing || !self.is_transaction() => SqlError::Lost(reason),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Bounds;
+    use super::*;
+
+    fn request(script: &str) -> Request {
+        Request {
+            script: script.to_owned(),
+            parameters: Parameters::None,
+            schema: None,
+            transaction: true,
+            objects: true,
+            time: Duration::from_secs(5),
+            bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_before_anything_is_sent() {
+        assert!(matches!(split(&request(" -- nothing\n;")), Err(SqlError::Invalid(_))));
+        assert!(matches!(split(&request("select '\0'")), Err(SqlError::Invalid(_))));
+        assert!(matches!(split(&request(&"select 1;".repeat(MOST_STATEMENTS + 1))), Err(SqlError::Invalid(_))));
+        let mut named = request("select 1; select :b");
+        named.parameters = Parameters::Named(json!({"a": 1}).as_object().expect("an object").clone());
+        let refused = split(&named).err().expect("not given").to_string();
+        assert!(refused.contains("statement 2") && refused.contains("`b`"), "{refused}");
+    }
+
+    #[test]
+    fn a_schema_is_quoted_and_one_statement_needs_no_transaction() {
+        let mut request = request("select 1");
+        request.schema = Some("a\"b, public".to_owned());
+        let payloads = tempfile::tempdir().expect("a folder");
+        let payloads = Payloads::open(payloads.path()).expect("a store");
+        let wanted = |request: &Request| {
+            let statements = split(request).expect("statements");
+            Run { request, statements: &statements, payloads: &payloads }.wanted()
+        };
+        let text = wanted(&request);
+        assert!(text.contains("SET search_path TO \"a\"\"b\", \"public\"") && !text.contains("BEGIN"), "{text}");
+        request.script = "select 1; select 2".to_owned();
+        assert!(wanted(&request).ends_with("; BEGIN"));
+        request.transaction = false;
+        assert!(!wanted(&request).contains("BEGIN"));
+    }
+}

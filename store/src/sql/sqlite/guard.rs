@@ -1,0 +1,77 @@
+//! A database that is opened for a script, and what the script may not do with it.
+//!
+//! The authorizer is asked when a statement is compiled, for everything it would do. What is not known to it is denied.
+
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+
+use super::super::SqlError;
+use super::{Place, wrong};
+
+/// The largest value, and the largest row.
+const LARGEST_VALUE: i32 = 64 << 20;
+/// Pages of 4 KiB: 256 MiB in memory, 16 GiB in a file.
+const MOST_PAGES_IN_MEMORY: u32 = 64 << 10;
+const MOST_PAGES: u32 = 4 << 20;
+
+/// What can be asked about a database, and the few settings that are a script's own business.
+const PRAGMAS: [&str; 24] = [
+    "application_id",
+    "case_sensitive_like",
+    "collation_list",
+    "compile_options",
+    "data_version",
+    "defer_foreign_keys",
+    "encoding",
+    "foreign_key_check",
+    "foreign_key_list",
+    "foreign_keys",
+    "freelist_count",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "optimize",
+    "page_count",
+    "quick_check",
+    "recursive_triggers",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
+];
+
+pub(super) fn open(place: &Place, patience: Duration) -> Result<Connection, SqlError> {
+    let failed = |error| wrong(error, 0);
+    // Without URIs, so that a name is a name.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let (connection, pages) = match place {
+        Place::Memory => (Connection::open_in_memory_with_flags(flags).map_err(failed)?, MOST_PAGES_IN_MEMORY),
+        Place::File(path) => (Connection::open_with_flags(path, flags).map_err(failed)?, MOST_PAGES),
+    };
+    connection.busy_timeout(patience).map_err(failed)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE).map_err(failed)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(failed)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(failed)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true).map_err(failed)?;
+    connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).map_err(failed)?;
+    connection.authorizer(Some(authorize)).map_err(failed)?;
+    Ok(connection)
+}
+
+fn authorize(asked: AuthContext<'_>) -> Authorization {
+    let allowed = match asked.action {
+        // VACUUM attaches a database without a name, which is a temporary one.
+        AuthAction::Attach { filename } => filename.is_empty() || filename == ":memory:",
+        AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(&pragma_name.to_ascii_lowercase().as_str()),
+        AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
+        AuthAction::Unknown { .. } => false,
+        _ => true,
+    };
+    if allowed { Authorization::Allow } else { Authorization::Deny }
+}

@@ -1,0 +1,273 @@
+//! Scripts on SQLite: in memory, or in a file of the folder an operator set aside.
+//!
+//! A script reaches one database and nothing else of the machine: files are named, never addressed, and lie in a folder of
+//! their tenant's; an authorizer refuses to attach others, to load code and to change how the library works. Sizes of
+//! values and of databases are bounded.
+//!
+//! Each script opens the database and closes it, on a thread of its own. When its time is over, or nobody waits for it
+//! any more, it is interrupted; what it did not commit is undone.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+
+use noetl_contract::Tenant;
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::types::{Value as Stored, ValueRef};
+use rusqlite::{Batch, Connection, InterruptHandle, Statement};
+use serde_json::Value;
+use tokio::runtime::Handle;
+
+use super::cells::{Cell, Collector, Shape};
+use super::script::{Token, statements, tokens};
+use super::{Column, Done, Fault, Parameters, Request, SqlError};
+use crate::payloads::Payloads;
+
+mod guard;
+
+/// Which database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Gone with the script.
+    Memory,
+    File(PathBuf),
+}
+
+/// The operator's folder of databases.
+#[derive(Debug, Clone)]
+pub struct Folder(PathBuf);
+
+const LONGEST_NAME: usize = 64;
+
+impl Folder {
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The database of that name, whether it is there or not. Its folder is made.
+    pub fn place(&self, tenant: &Tenant, name: &str) -> Result<Place, SqlError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        if name.is_empty() || name.len() > LONGEST_NAME || name.starts_with('.') || !name.bytes().all(plain) {
+            let text = "a database is named by letters, digits, `_`, `-` and `.`, at most 64, and not by a path";
+            return Err(SqlError::Denied(text.to_owned()));
+        }
+        let own = self.0.join(tenant.as_str());
+        match DirBuilder::new().recursive(true).mode(0o700).create(&own) {
+            Ok(()) => Ok(Place::File(own.join(format!("{}.sqlite", name.trim_end_matches(".sqlite"))))),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(SqlError::Denied("the server may not write to the folder `sql.folder` names".to_owned()))
+            }
+            Err(error) => Err(SqlError::Connect(format!("the folder of databases: {error}"))),
+        }
+    }
+}
+
+/// Runs a script.
+pub async fn run(place: Place, request: Request, payloads: Payloads) -> Result<Vec<Done>, SqlError> {
+    let time = request.time;
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let runtime = Handle::current();
+    let mut running = tokio::task::spawn_blocking(move || {
+        let connection = guard::open(&place, request.time)?;
+        // Nobody to tell is nobody who waits.
+        tell.send(Interrupt(connection.get_interrupt_handle())).map_err(|_| SqlError::Timeout)?;
+        Script { connection: &connection, request: &request, payloads: &payloads, runtime }.run()
+    });
+    // Dropped with this future, or at the end, it stops what still runs.
+    let interrupt = told.await.ok();
+    let ended = match tokio::time::timeout(time, &mut running).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            drop(interrupt);
+            // An interrupted statement ends at once, and only then its memory is free.
+            let _ = running.await;
+            return Err(SqlError::Timeout);
+        }
+    };
+    ended.unwrap_or_else(|error| Err(SqlError::Connect(format!("the database's thread ended: {error}"))))
+}
+
+struct Interrupt(InterruptHandle);
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.0.interrupt();
+    }
+}
+
+struct Script<'s> {
+    connection: &'s Connection,
+    request: &'s Request,
+    payloads: &'s Payloads,
+    runtime: Handle,
+}
+
+impl Script<'_> {
+    fn run(&self) -> Result<Vec<Done>, SqlError> {
+        if self.request.schema.is_some() {
+            return Err(SqlError::Invalid("SQLite has no schemas to choose from".to_owned()));
+        }
+        let whole = self.request.transaction && is_plain(&self.request.script);
+        if whole {
+            self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| wrong(error, 0))?;
+        }
+        let mut done = Vec::new();
+        let mut batch = Batch::new(self.connection, &self.request.script);
+        loop {
+            let number = u32::try_from(done.len() + 1).unwrap_or(u32::MAX);
+            let Some(mut statement) = batch.next().map_err(|error| wrong(error, number))? else { break };
+            done.push(self.statement(&mut statement, number)?);
+        }
+        if whole {
+            self.connection.execute_batch("COMMIT").map_err(|error| wrong(error, done.len() as u32))?;
+        }
+        match (done.is_empty(), self.connection.is_autocommit()) {
+            (true, _) => Err(SqlError::Invalid("there is no statement in the script".to_owned())),
+            (_, false) => {
+                let text = "the script leaves a transaction open, which was rolled back: end it with COMMIT";
+                Err(SqlError::Invalid(text.to_owned()))
+            }
+            _ => Ok(done),
+        }
+    }
+
+    fn statement(&self, statement: &mut Statement<'_>, number: u32) -> Result<Done, SqlError> {
+        let verb = statement.expanded_sql().as_deref().and_then(first_word).unwrap_or_default();
+        bind(statement, &self.request.parameters, number)?;
+        let before = self.connection.total_changes();
+        let writes = !statement.readonly();
+        let columns: Vec<_> = statement
+            .columns()
+            .iter()
+            .map(|column| {
+                let kind = column.decl_type().unwrap_or_default().to_owned();
+                (Column { name: column.name().to_owned(), kind }, Shape::Unknown)
+            })
+            .collect();
+        let width = columns.len();
+        let mut collector = Collector::new(columns, self.request.objects, self.request.bounds, self.payloads);
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(|error| wrong(error, number))? {
+            let cells = (0..width).map(|place| row.get_ref(place).map_or(Cell::Null, cell));
+            if width > 0 && collector.push(cells) {
+                self.runtime.block_on(collector.settle())?;
+            }
+        }
+        drop(rows);
+        let changed = self.connection.total_changes() != before;
+        let counts = matches!(verb.as_str(), "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "WITH");
+        let affected = (changed || (writes && counts)).then(|| if changed { self.connection.changes() } else { 0 });
+        let status = affected.map_or(verb.clone(), |affected| format!("{verb} {affected}"));
+        if width == 0 {
+            return Ok(Done { status, affected, columns: Vec::new(), row_count: 0, rows: None });
+        }
+        let (columns, row_count, rows) = self.runtime.block_on(collector.finish())?;
+        Ok(Done { status, affected, columns, row_count, rows: Some(rows) })
+    }
+}
+
+fn first_word(text: &str) -> Option<String> {
+    tokens(text).find(|(token, _)| *token == Token::Word).map(|(_, word)| word.to_ascii_uppercase())
+}
+
+/// Whether all statements fit into one transaction: there are several, and none of them is about transactions.
+fn is_plain(script: &str) -> bool {
+    let statements = statements(script);
+    let own = |statement: &&str| {
+        let word = first_word(statement).unwrap_or_default();
+        matches!(word.as_str(), "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "VACUUM")
+    };
+    statements.len() > 1 && !statements.iter().any(|statement| own(&statement.trim_start()))
+}
+
+fn bind(statement: &mut Statement<'_>, parameters: &Parameters, number: u32) -> Result<(), SqlError> {
+    let invalid = |text: String| SqlError::Invalid(format!("statement {number}: {text}"));
+    for place in 1..=statement.parameter_count() {
+        let name = statement.parameter_name(place).map(str::to_owned);
+        let value = match (parameters, &name) {
+            (Parameters::Named(fields), Some(name)) if !name.starts_with('?') => fields.get(&name[1..]),
+            (Parameters::Positional(list), None) => list.get(place - 1),
+            // `?3`, and `$3` as other databases write it.
+            (Parameters::Positional(list), Some(name)) => {
+                name[1..].parse::<usize>().ok().and_then(|wanted| list.get(wanted.checked_sub(1)?))
+            }
+            _ => None,
+        };
+        let value = value.ok_or_else(|| {
+            let name = name.unwrap_or_else(|| format!("?{place}"));
+            invalid(format!("the parameter `{name}` is used and not given"))
+        })?;
+        statement.raw_bind_parameter(place, stored(value)).map_err(|error| wrong(error, number))?;
+    }
+    Ok(())
+}
+
+fn stored(value: &Value) -> Stored {
+    match value {
+        Value::Null => Stored::Null,
+        Value::Bool(flag) => Stored::Integer(i64::from(*flag)),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Stored::Integer(whole),
+            (None, Some(float)) if number.is_f64() => Stored::Real(float),
+            // A whole number beyond what the database holds keeps its digits.
+            _ => Stored::Text(number.to_string()),
+        },
+        Value::String(text) => Stored::Text(text.clone()),
+        Value::Array(_) | Value::Object(_) => Stored::Text(value.to_string()),
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Cell<'_> {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(whole) => Cell::Number(whole.to_string().into()),
+        ValueRef::Real(float) => match serde_json::Number::from_f64(float) {
+            Some(number) => Cell::Number(number.to_string().into()),
+            None => Cell::Text(if float > 0.0 { "Infinity" } else { "-Infinity" }.into()),
+        },
+        ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes)),
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.into()),
+    }
+}
+
+/// What the library says, in the words that other databases use for it.
+fn wrong(error: rusqlite::Error, statement: u32) -> SqlError {
+    use rusqlite::ErrorCode;
+    let (code, message, position) = match error {
+        rusqlite::Error::SqliteFailure(code, message) => {
+            let message = message.unwrap_or_else(|| code.to_string());
+            (code, message, None)
+        }
+        rusqlite::Error::SqlInputError { error, msg, offset, .. } => {
+            (error, msg, u32::try_from(offset).ok().map(|offset| offset + 1))
+        }
+        other => return SqlError::Invalid(format!("statement {statement}: {other}")),
+    };
+    let sqlstate = match (code.code, code.extended_code) {
+        (ErrorCode::OperationInterrupted, _) => return SqlError::Timeout,
+        (ErrorCode::AuthorizationForStatementDenied, _) => {
+            return SqlError::Denied(format!("statement {statement}: {message}"));
+        }
+        (ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure, _) => {
+            return SqlError::Connect(message);
+        }
+        (ErrorCode::ConstraintViolation, 1555 | 2067 | 2579) => "23505",
+        (ErrorCode::ConstraintViolation, 1299) => "23502",
+        (ErrorCode::ConstraintViolation, 787) => "23503",
+        (ErrorCode::ConstraintViolation, 275) => "23514",
+        (ErrorCode::ConstraintViolation, _) => "23000",
+        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => "55P03",
+        (ErrorCode::DiskFull, _) => "53100",
+        (ErrorCode::OutOfMemory, _) => "53200",
+        (ErrorCode::TooBig, _) => "54000",
+        (ErrorCode::ReadOnly, _) => "25006",
+        (ErrorCode::TypeMismatch, _) => "42804",
+        (ErrorCode::Unknown, _) => "42000",
+        _ => "XX000",
+    };
+    SqlError::Sql(Box::new(Fault { statement, sqlstate: sqlstate.to_owned(), message, position, ..Fault::default() }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Scripts on SQLite, and what they cannot do.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::sql::{Bounds, Rows};
+
+struct Scene {
+    folder: tempfile::TempDir,
+    payloads: Payloads,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let payloads = Payloads::open(folder.path().join("payloads")).expect("a store");
+        Self { folder, payloads }
+    }
+
+    fn place(&self, name: &str) -> Place {
+        let databases = Folder::new(self.folder.path().join("databases"));
+        databases.place(&Tenant::main(), name).expect("a name")
+    }
+
+    async fn run_with(&self, place: Place, script: &str, parameters: Parameters) -> Result<Vec<Done>, SqlError> {
+        run(place, Request { parameters, ..request(script) }, self.payloads.clone()).await
+    }
+
+    async fn run(&self, place: Place, script: &str) -> Result<Vec<Done>, SqlError> {
+        self.run_with(place, script, Parameters::None).await
+    }
+}
+
+fn request(script: &str) -> Request {
+    Request {
+        script: script.to_owned(),
+        parameters: Parameters::None,
+        schema: None,
+        transaction: true,
+        objects: true,
+        time: Duration::from_secs(60),
+        bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
+    }
+}
+
+fn rows(done: &Done) -> Value {
+    match &done.rows {
+        Some(Rows::Json(text)) => serde_json::from_str(text).expect("JSON"),
+        other => panic!("{other:?} is not inline"),
+    }
+}
+
+#[tokio::test]
+async fn statements_answer_one_by_one_with_what_they_are() {
+    let scene = Scene::new();
+    let script = "-- it's a table; really\ncreate table t (id integer primary key, name text, data blob, x real);
+        create trigger log after insert on t begin update t set x = 1.5 where id = new.id; select 1; end;
+        insert into t (name, data) values ('a;b', x'00ff'), (null, null) returning id;
+        select * from t; pragma table_info(t); explain select 1";
+    let done = scene.run(Place::Memory, script).await.expect("runs");
+    assert_eq!(done.len(), 6);
+    assert_eq!((done[2].affected, rows(&done[2])), (Some(2), json!([{"id": 1}, {"id": 2}])));
+    assert_eq!(
+        rows(&done[3]),
+        json!([{"id": 1, "name": "a;b", "data": "AP8=", "x": 1.5}, {"id": 2, "name": null, "data": null, "x": 1.5}])
+    );
+    assert_eq!((done[3].columns[0].kind.as_str(), done[3].row_count, done[3].affected), ("INTEGER", 2, None));
+    assert_eq!(done[4].row_count, 4);
+}
+
+#[tokio::test]
+async fn parameters_are_given_by_place_or_by_name() {
+    let scene = Scene::new();
+    let list = Parameters::Positional(vec![json!(1), json!([1, null]), json!(null), json!(true)]);
+    let done = scene.run_with(Place::Memory, "select ?1 a, $2 b, ?3 c, ?4 d", list).await.expect("runs");
+    assert_eq!(rows(&done[0]), json!([{"a": 1, "b": "[1,null]", "c": null, "d": 1}]));
+    let fields = Parameters::Named(json!({"a": "x", "b": 2.5}).as_object().expect("an object").clone());
+    let done = scene.run_with(Place::Memory, "select :a a, @b b, $a c, ':a' d", fields.clone()).await.expect("runs");
+    assert_eq!(rows(&done[0]), json!([{"a": "x", "b": 2.5, "c": "x", "d": ":a"}]));
+    let missing = scene.run_with(Place::Memory, "select :c", fields).await.expect_err("not given");
+    assert!(matches!(missing, SqlError::Invalid(text) if text.contains("`:c`")));
+}
+
+#[tokio::test]
+async fn a_script_is_done_as_a_whole_or_not_at_all() {
+    let scene = Scene::new();
+    let place = || scene.place("orders");
+    scene.run(place(), "create table t (id integer primary key)").await.expect("runs");
+    let failed = scene.run(place(), "insert into t values (1); insert into t values (1)").await.expect_err("twice");
+    let SqlError::Sql(fault) = failed else { panic!("{failed:?}") };
+    assert_eq!((fault.statement, fault.sqlstate.as_str()), (2, "23505"));
+    let done = scene.run(place(), "select count(*) n from t").await.expect("runs");
+    assert_eq!(rows(&done[0]), json!([{"n": 0}]), "the first is undone too");
+    let each = Request { transaction: false, ..request("insert into t values (1); insert into t values (1)") };
+    run(place(), each, scene.payloads.clone()).await.expect_err("twice");
+    let done = scene.run(place(), "select count(*) n from t").await.expect("runs");
+    assert_eq!(rows(&done[0]), json!([{"n": 1}]));
+}
+
+#[tokio::test]
+async fn nothing_outside_of_the_database_is_reached() {
+    let scene = Scene::new();
+    let outside = scene.folder.path().join("outside.sqlite");
+    for script in [
+        format!("attach '{}' as o", outside.display()),
+        format!("vacuum into '{}'", outside.display()),
+        "attach 'file:outside.sqlite?mode=rwc' as o".to_owned(),
+        "select load_extension('libm.so')".to_owned(),
+        "pragma database_list".to_owned(),
+        "pragma journal_mode = off".to_owned(),
+        "pragma max_page_count = 1000000000".to_owned(),
+        "pragma temp_store_directory = '/tmp'".to_owned(),
+        "pragma writable_schema = on".to_owned(),
+    ] {
+        let refused = scene.run(scene.place("mine"), &script).await.expect_err("refused");
+        assert!(matches!(refused, SqlError::Denied(_)), "{script}: {refused:?}");
+    }
+    assert!(!outside.exists());
+    for name in ["", "../other/x", "/etc/passwd", ".hidden", "a/b", "a\0b", &"x".repeat(65)] {
+        let databases = Folder::new(scene.folder.path().join("databases"));
+        assert!(matches!(databases.place(&Tenant::main(), name), Err(SqlError::Denied(_))), "{name}");
+    }
+    scene.run(scene.place("mine"), "create table t (a); vacuum").await.expect("its own database is its own");
+    let big = scene.run(Place::Memory, "select zeroblob(500000000)").await.expect_err("too big");
+    assert!(matches!(big, SqlError::Sql(fault) if fault.sqlstate == "54000"));
+}
+
+const ENDLESS: &str = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
+
+#[tokio::test]
+async fn an_endless_script_ends_with_its_time() {
+    let scene = Scene::new();
+    let short = Request { time: Duration::from_millis(50), ..request(ENDLESS) };
+    assert!(matches!(run(Place::Memory, short, scene.payloads.clone()).await, Err(SqlError::Timeout)));
+}
+
+#[tokio::test]
+async fn many_rows_become_a_table() {
+    let scene = Scene::new();
+    let script = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000)
+        select i, 'row ' || i as name, i / 2.0 as half from n";
+    let done = scene.run(Place::Memory, script).await.expect("runs");
+    let Some(Rows::Table(table)) = &done[0].rows else { panic!("a table") };
+    assert_eq!(done[0].row_count, 100_000);
+    let bytes = table.read_range(0, table.size()).await.expect("readable");
+    let reader = arrow_ipc::reader::StreamReader::try_new(&bytes[..], None).expect("a stream");
+    assert_eq!(reader.map(|batch| batch.expect("whole").num_rows()).sum::<usize>(), 100_000);
+}
