@@ -14,8 +14,10 @@ use noetl_contract::{CapabilitySet, Digest, Limits, Manifest, PluginPath, Ring, 
 use noetl_host::caps::files::Files;
 use noetl_host::caps::http_client::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use noetl_host::caps::log::{Level, LogSink};
+use noetl_host::caps::sql::{Databases, SqlOptions};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
+use noetl_host::egress::Addresses;
 use noetl_host::{Call, Host, HostOptions, Identity, Input, Module, Script, Spec};
 use noetl_store::index::Index;
 use noetl_store::log::file::{FileLog, FileLogOptions};
@@ -202,6 +204,7 @@ fn start(folder: &std::path::Path) -> Result<Host> {
         http: Arc::new(Quiet),
         wallet: Arc::new(noetl_store::wallet::Empty),
         files: Files::default(),
+        sql: Databases::new(Addresses::default(), SqlOptions::default()),
         max_payload: 1 << 30,
     };
     let options = HostOptions {

@@ -40,8 +40,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Libraries, by the start of their name, and the only crates that may know them. The bench measures the bare
 /// runtime beside the host.
-const OWNED: &[(&str, &[&str])] =
-    &[("wasmtime", &["noetl-host", "noetl-bench"]), ("rusqlite", &["noetl-store"]), ("axum", &["noetl-http"])];
+const OWNED: &[(&str, &[&str])] = &[
+    ("wasmtime", &["noetl-host", "noetl-bench"]),
+    ("rusqlite", &["noetl-store"]),
+    ("postgres-protocol", &["noetl-store"]),
+    ("axum", &["noetl-http"]),
+];
 
 /// The kernel is these and stays these: what else is needed is a component or a driver.
 const KERNEL: [&str; 4] = ["dispatch", "host", "http", "scrub"];

@@ -46,6 +46,7 @@ pub const SOURCES: &[Source] = sources![
     "http-client" "0.1.0",
     "secrets" "0.1.0",
     "files" "0.1.0",
+    "sql" "0.1.0",
     "worlds" "0.1.0",
     "interpreter" "0.1.0",
     "engine" "0.1.0",

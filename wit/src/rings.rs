@@ -36,6 +36,7 @@ pub enum Capability {
     HttpClient,
     Secrets,
     Files,
+    Sql,
 }
 
 impl Ring {
@@ -77,7 +78,7 @@ impl Ring {
 }
 
 impl Capability {
-    pub const ALL: [Capability; 10] = [
+    pub const ALL: [Capability; 11] = [
         Capability::Log,
         Capability::Metrics,
         Capability::Clock,
@@ -88,6 +89,7 @@ impl Capability {
         Capability::HttpClient,
         Capability::Secrets,
         Capability::Files,
+        Capability::Sql,
     ];
 
     pub fn name(self) -> &'static str {
@@ -102,6 +104,7 @@ impl Capability {
             Capability::HttpClient => "http-client",
             Capability::Secrets => "secrets",
             Capability::Files => "files",
+            Capability::Sql => "sql",
         }
     }
 
@@ -156,7 +159,7 @@ impl FromStr for Capability {
         Capability::ALL.into_iter().find(|capability| capability.name() == text).ok_or_else(|| InvalidId {
             what: "capability",
             given: text.to_owned(),
-            rule: "use log, metrics, clock, random, kv, objects, payload, http-client, secrets or files",
+            rule: "use log, metrics, clock, random, kv, objects, payload, http-client, secrets, files or sql",
         })
     }
 }

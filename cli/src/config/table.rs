@@ -163,6 +163,10 @@ pub const TABLE: &[Row] = rows! {
         "Whether plugins may reach loopback and private addresses. Link-local addresses and services that hand out a machine's credentials stay out of reach.";
     "files.folder": Kind::Folder, "", "0.1.0",
         "Folder of files that plugins with the capability `files` may read, such as the scripts of `python` steps; they can neither write nor list it, and no link in it leads out of it. `{tenant}` in it stands for the name of the tenant, which gives each one a folder of its own; without it only the tenant `main` may read. Empty means none.";
+    "sql.folder": Kind::Folder, "", "0.1.0",
+        "Folder of the SQLite databases that plugins with the capability `sql` reach by name, a folder a tenant in it. Empty means that there are none but those in memory.";
+    "sql.connections": number(1, 1000, "connections"), "16", "0.1.0",
+        "Connections to a PostgreSQL server for one credential of a tenant; further scripts wait.";
     "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
         "Log lines of plugins kept in memory for `noetl plugin logs`; the oldest go first.";
     "engine.shards": number(0, 1024, "threads"), "0", "0.1.0",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use noetl_contract::{Capability, CapabilitySet, Limits};
 use noetl_dispatch::compile::CompileOptions;
 use noetl_dispatch::engine::EngineOptions;
+use noetl_dispatch::sql::SqlOptions;
 use noetl_dispatch::{FaultClass, Options, RollbackOptions};
 use noetl_http::HttpOptions;
 use noetl_registry::signatures::SignerPolicy;
@@ -56,6 +57,10 @@ pub fn kernel(settings: &Settings) -> Options {
         ),
         http_private_addresses: settings.flag("policy.http_private_addresses"),
         files: Some(settings.text("files.folder").to_owned()).filter(|folder| !folder.is_empty()),
+        sql: SqlOptions {
+            folder: Some(settings.text("sql.folder")).filter(|folder| !folder.is_empty()).map(PathBuf::from),
+            connections: settings.number("sql.connections") as usize,
+        },
         max_payload: mib("host.max_payload_mb"),
         rollback: rollback(settings),
         log_lines: settings.number("logs.keep_lines") as usize,

@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 use noetl_contract::{CapabilitySet, Limits};
 use noetl_host::caps::files::Files;
 use noetl_host::caps::http_client::{Direct, Outbound};
+use noetl_host::caps::sql::{Databases, SqlOptions};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
 use noetl_host::egress::Addresses;
@@ -59,7 +60,7 @@ pub use logbook::{LogBook, LogFilter, LogLine};
 pub use noetl_host::caps::log::Level;
 pub use noetl_host::caps::payload::{Payload, Writer};
 pub use noetl_host::fair::{Budget, Reservation};
-pub use noetl_host::{Failure, FaultClass, HostCall, Script, caps::http_client, compile};
+pub use noetl_host::{Failure, FaultClass, HostCall, Script, caps::http_client, caps::sql, compile};
 pub use push::{Push, Pushed};
 
 use engine::{Engine, EngineOptions};
@@ -85,6 +86,7 @@ pub struct Options {
     pub http_private_addresses: bool,
     /// What plugins may read with the capability `files`; `{tenant}` in it is the tenant's name.
     pub files: Option<String>,
+    pub sql: SqlOptions,
     pub max_payload: u64,
     pub rollback: RollbackOptions,
     pub log_lines: usize,
@@ -127,6 +129,7 @@ impl Options {
             signers: SignerPolicy::default(),
             http_private_addresses: false,
             files: None,
+            sql: SqlOptions::default(),
             max_payload: 4 << 30,
             rollback: RollbackOptions::default(),
             log_lines: 10_000,
@@ -181,9 +184,10 @@ impl Kernel {
         let catalog = Catalog::open(port.clone(), payloads.clone(), embedded)?;
         let tokens = Tokens::open(port).map_err(|error| StartError::Tokens(error.into()))?;
         let logbook = Arc::new(LogBook::new(options.log_lines));
+        let addresses = Addresses { private: options.http_private_addresses };
         let http: Arc<dyn Outbound> = match options.outbound.clone() {
             Some(outbound) => outbound,
-            None => Arc::new(Direct::new(Addresses { private: options.http_private_addresses })?),
+            None => Arc::new(Direct::new(addresses)?),
         };
 
         let key = options.wallet_key.clone().unwrap_or_else(|| KeySource::File(folder.wallet_key_file()));
@@ -197,6 +201,7 @@ impl Kernel {
             http,
             wallet: Arc::new(heard::Heard(wallet.clone())),
             files: Files::new(options.files.as_deref()),
+            sql: Databases::new(addresses, options.sql.clone()),
             max_payload: options.max_payload,
         };
         let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;

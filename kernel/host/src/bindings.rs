@@ -17,6 +17,7 @@ wasmtime::component::bindgen!({
         "../../wit/http-client/0.1.0",
         "../../wit/secrets/0.1.0",
         "../../wit/files/0.1.0",
+        "../../wit/sql/0.1.0",
         "../../wit/worlds/0.1.0",
     ],
     imports: {
@@ -25,6 +26,7 @@ wasmtime::component::bindgen!({
         "noetl:http-client/http-client": async | trappable,
         "noetl:secrets/secrets": async | trappable,
         "noetl:files/files": async | trappable,
+        "noetl:sql/sql": async | trappable,
         default: trappable,
     },
     with: {

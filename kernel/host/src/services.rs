@@ -37,6 +37,7 @@ mod bindings {
             "../../wit/http-client/0.1.0",
             "../../wit/secrets/0.1.0",
             "../../wit/files/0.1.0",
+            "../../wit/sql/0.1.0",
             "../../wit/worlds/0.1.0",
             "../../wit/engine/0.1.0",
         ],

@@ -23,6 +23,7 @@ macro_rules! generate {
                 "../../wit/http-client/0.1.0",
                 "../../wit/secrets/0.1.0",
                 "../../wit/files/0.1.0",
+                "../../wit/sql/0.1.0",
                 "../../wit/worlds/0.1.0",
                 $($package)?
             ],
@@ -46,6 +47,7 @@ generate! {
             import noetl:http-client/http-client@0.1.0;
             import noetl:secrets/secrets@0.1.0;
             import noetl:files/files@0.1.0;
+            import noetl:sql/sql@0.1.0;
             import noetl:worlds/diagnostics@0.1.0;
             import noetl:worlds/failures@0.1.0;
             import noetl:worlds/tooling@0.1.0;
@@ -71,6 +73,7 @@ macro_rules! exporting_world {
                 "noetl:http-client/http-client@0.1.0": crate::bindings::noetl::http_client::http_client,
                 "noetl:secrets/secrets@0.1.0": crate::bindings::noetl::secrets::secrets,
                 "noetl:files/files@0.1.0": crate::bindings::noetl::files::files,
+                "noetl:sql/sql@0.1.0": crate::bindings::noetl::sql::sql,
                 "noetl:worlds/diagnostics@0.1.0": crate::bindings::noetl::worlds::diagnostics,
                 "noetl:worlds/failures@0.1.0": crate::bindings::noetl::worlds::failures,
                 $($interface: $module,)?

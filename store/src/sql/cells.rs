@@ -38,7 +38,14 @@ pub(super) enum Shape {
     Unknown,
 }
 
-const [NULL, FALSE, TRUE, NUMBER, TEXT, JSON, BYTES]: [u8; 7] = [0, 1, 2, 3, 4, 5, 6];
+/// What comes before a value in the buffer; from `NUMBER` on there is a length and there are bytes.
+const NULL: u8 = 0;
+const FALSE: u8 = 1;
+const TRUE: u8 = 2;
+const NUMBER: u8 = 3;
+const TEXT: u8 = 4;
+const JSON: u8 = 5;
+const BYTES: u8 = 6;
 
 /// Values one after the other.
 #[derive(Default)]
@@ -102,6 +109,8 @@ pub(super) struct Collector {
     bounds: Bounds,
     payloads: Payloads,
     buffer: Buffer,
+    /// What the rows in the buffer are as JSON, about.
+    weight: u64,
     count: u64,
     table: Option<Table>,
 }
@@ -112,16 +121,18 @@ const PIECE: usize = 1 << 20;
 impl Collector {
     pub(super) fn new(columns: Vec<(Column, Shape)>, objects: bool, bounds: Bounds, payloads: &Payloads) -> Self {
         let payloads = payloads.clone();
-        Self { columns, objects, bounds, payloads, buffer: Buffer::default(), count: 0, table: None }
+        Self { columns, objects, bounds, payloads, buffer: Buffer::default(), weight: 0, count: 0, table: None }
     }
 
     /// Adds a row; whoever does calls [`Collector::settle`] when it is asked for.
     #[must_use = "a buffer that is full is written"]
     pub(super) fn push<'c>(&mut self, row: impl Iterator<Item = Cell<'c>>) -> bool {
+        let before = self.buffer.len();
         row.for_each(|cell| self.buffer.push(&cell));
+        let names = self.columns.iter().map(|(column, _)| column.name.len() + 4).sum::<usize>();
+        self.weight += (self.buffer.len() - before + if self.objects { names } else { 2 }) as u64;
         self.count += 1;
-        let room = if self.table.is_some() { PIECE } else { usize::try_from(self.bounds.inline).unwrap_or(usize::MAX) };
-        self.buffer.len() > room
+        if self.table.is_some() { self.buffer.len() > PIECE } else { self.weight > self.bounds.inline }
     }
 
     /// Moves what is there into the table.

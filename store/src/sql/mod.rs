@@ -52,10 +52,21 @@ pub enum Parameters {
 /// How much comes back.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Rows of one statement beyond this many bytes become a table.
+    /// Rows that make the answer longer than this many bytes become a table.
     pub inline: u64,
     /// A table beyond this many bytes is an error.
     pub most: u64,
+}
+
+impl Bounds {
+    /// What is left of them for the statements after this one.
+    fn after(self, done: &Done) -> Self {
+        let taken = match &done.rows {
+            Some(Rows::Json(text)) => text.len() as u64,
+            Some(Rows::Table(_)) | None => 0,
+        };
+        Self { inline: self.inline.saturating_sub(taken), ..self }
+    }
 }
 
 /// What one statement came to.

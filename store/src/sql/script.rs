@@ -275,7 +275,8 @@ mod tests {
             for quoted in quoted {
                 let script = format!("select 1 {quoted}x; select 2");
                 let [first, second] = statements(&script)[..] else { panic!("{script}") };
-                prop_assert_eq!((first, second), (format!("select 1 {quoted}x").as_str(), "select 2"));
+                prop_assert_eq!(first, format!("select 1 {quoted}x"));
+                prop_assert_eq!(second, "select 2");
             }
         }
     }

@@ -25,6 +25,7 @@ pub mod objects;
 pub mod payload;
 pub mod random;
 pub mod secrets;
+pub mod sql;
 
 /// What the drivers work with; shared by all calls.
 pub struct Drivers {
@@ -36,6 +37,7 @@ pub struct Drivers {
     /// Opens credentials for a connection that a driver makes.
     pub wallet: Arc<dyn Wallet>,
     pub files: files::Files,
+    pub sql: sql::Databases,
     /// Largest payload a guest may write or receive.
     pub max_payload: u64,
 }
@@ -54,6 +56,7 @@ pub(crate) fn link(capability: Capability, linker: &mut Linker<CallState>) -> wa
         Capability::HttpClient => wit::http_client::http_client::add_to_linker::<_, Data>(linker, |state| state),
         Capability::Secrets => wit::secrets::secrets::add_to_linker::<_, Data>(linker, |state| state),
         Capability::Files => wit::files::files::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Sql => wit::sql::sql::add_to_linker::<_, Data>(linker, |state| state),
     }
 }
 

@@ -44,6 +44,10 @@ impl Payload {
         Self { place: Place::Memory(bytes), media_type: media_type.into() }
     }
 
+    pub fn sealed(payload: SealedPayload, media_type: impl Into<String>) -> Self {
+        Self { place: Place::Sealed(Arc::new(payload)), media_type: media_type.into() }
+    }
+
     pub fn stored(payload: PayloadRef, media_type: impl Into<String>) -> Self {
         Self { place: Place::Stored(payload), media_type: media_type.into() }
     }

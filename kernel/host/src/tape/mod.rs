@@ -15,6 +15,7 @@ mod files;
 mod http;
 mod objects;
 mod secrets;
+mod sql;
 mod start;
 mod values;
 

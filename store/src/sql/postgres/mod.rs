@@ -27,7 +27,7 @@ pub use tls::TlsMode;
 pub use wire::Server;
 
 use pool::Lease;
-use statement::Statement;
+use statement::{Statement, Taking};
 use wire::Connection;
 
 /// The server stops by itself; this long after that it is stopped.
@@ -133,12 +133,15 @@ impl Run<'_> {
     }
 
     async fn to_the_end(&self, mut lease: Lease) -> Result<Vec<Done>, SqlError> {
-        let mut done = Vec::with_capacity(self.statements.len());
+        let mut done: Vec<Done> = Vec::with_capacity(self.statements.len());
         let mut state = b'I';
+        let mut bounds = self.request.bounds;
         for statement in self.statements {
             let pool = lease.pool.clone();
-            match statement.run(lease.connection()?, &pool, self.request, self.payloads).await {
+            let taking = Taking { objects: self.request.objects, bounds, payloads: self.payloads };
+            match statement.run(lease.connection()?, &pool, &taking).await {
                 Ok((ended, after)) => {
+                    bounds = bounds.after(&ended);
                     done.push(ended);
                     state = after;
                 }

@@ -15,7 +15,7 @@ use postgres_protocol::{IsNull, Oid};
 use serde_json::Value;
 
 use super::super::cells::{Cell, Collector};
-use super::super::{Column, Done, Request, SqlError};
+use super::super::{Bounds, Column, Done, SqlError};
 use super::pool::Pool;
 use super::types::{Kind, Type, bound, known};
 use super::wire::{Connection, fault, out_of_turn, unwritable};
@@ -27,6 +27,13 @@ pub(super) struct Statement<'v> {
     pub(super) number: u32,
     pub(super) text: String,
     pub(super) values: Vec<&'v Value>,
+}
+
+/// What becomes of its rows.
+pub(super) struct Taking<'t> {
+    pub(super) objects: bool,
+    pub(super) bounds: Bounds,
+    pub(super) payloads: &'t Payloads,
 }
 
 /// What a statement takes and gives.
@@ -43,8 +50,7 @@ impl Statement<'_> {
         &self,
         connection: &mut Connection,
         pool: &Pool,
-        request: &Request,
-        payloads: &Payloads,
+        taking: &Taking<'_>,
     ) -> Result<(Done, u8), SqlError> {
         let described = self.describe(connection).await?;
         let given = described.columns.iter().flatten().map(|(_, oid)| *oid);
@@ -74,7 +80,7 @@ impl Statement<'_> {
         frontend::execute("", 0, &mut connection.outgoing).map_err(unwritable)?;
         frontend::sync(&mut connection.outgoing);
         connection.send().await?;
-        self.answer(connection, described, &types, request, payloads).await
+        self.answer(connection, described, &types, taking).await
     }
 
     async fn describe(&self, connection: &mut Connection) -> Result<Described, SqlError> {
@@ -131,15 +137,14 @@ impl Statement<'_> {
         connection: &mut Connection,
         described: Described,
         types: &Types,
-        request: &Request,
-        payloads: &Payloads,
+        taking: &Taking<'_>,
     ) -> Result<(Done, u8), SqlError> {
         let kinds: Vec<Arc<Type>> = described.columns.iter().flatten().map(|(_, oid)| types.get(*oid)).collect();
         let mut collector = described.columns.map(|columns| {
             let columns = columns.into_iter().zip(&kinds).map(|((name, _), of)| {
                 (Column { name, kind: of.name.clone() }, of.kind.shape())
             });
-            Collector::new(columns.collect(), request.objects, request.bounds, payloads)
+            Collector::new(columns.collect(), taking.objects, taking.bounds, taking.payloads)
         });
         let mut status = String::new();
         let mut failed = None;

@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 
 use super::cells::{Cell, Collector, Shape};
 use super::script::{Token, statements, tokens};
-use super::{Column, Done, Fault, Parameters, Request, SqlError};
+use super::{Bounds, Column, Done, Fault, Parameters, Request, SqlError};
 use crate::payloads::Payloads;
 
 mod guard;
@@ -112,12 +112,15 @@ impl Script<'_> {
         if whole {
             self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| wrong(error, 0))?;
         }
-        let mut done = Vec::new();
+        let mut done: Vec<Done> = Vec::new();
+        let mut bounds = self.request.bounds;
         let mut batch = Batch::new(self.connection, &self.request.script);
         loop {
             let number = u32::try_from(done.len() + 1).unwrap_or(u32::MAX);
             let Some(mut statement) = batch.next().map_err(|error| wrong(error, number))? else { break };
-            done.push(self.statement(&mut statement, number)?);
+            let ended = self.statement(&mut statement, number, bounds)?;
+            bounds = bounds.after(&ended);
+            done.push(ended);
         }
         if whole {
             self.connection.execute_batch("COMMIT").map_err(|error| wrong(error, done.len() as u32))?;
@@ -132,7 +135,7 @@ impl Script<'_> {
         }
     }
 
-    fn statement(&self, statement: &mut Statement<'_>, number: u32) -> Result<Done, SqlError> {
+    fn statement(&self, statement: &mut Statement<'_>, number: u32, bounds: Bounds) -> Result<Done, SqlError> {
         let verb = statement.expanded_sql().as_deref().and_then(first_word).unwrap_or_default();
         bind(statement, &self.request.parameters, number)?;
         let before = self.connection.total_changes();
@@ -146,7 +149,7 @@ impl Script<'_> {
             })
             .collect();
         let width = columns.len();
-        let mut collector = Collector::new(columns, self.request.objects, self.request.bounds, self.payloads);
+        let mut collector = Collector::new(columns, self.request.objects, bounds, self.payloads);
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|error| wrong(error, number))? {
             let cells = (0..width).map(|place| row.get_ref(place).map_or(Cell::Null, cell));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::sql::{Bounds, Rows};
+use crate::sql::Rows;
 
 struct Scene {
     folder: tempfile::TempDir,

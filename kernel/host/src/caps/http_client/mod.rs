@@ -94,7 +94,7 @@ impl From<OutboundError> for wit::HttpError {
 
 impl CallState {
     /// Time left of the call's own.
-    fn time_left(&self) -> Duration {
+    pub(crate) fn time_left(&self) -> Duration {
         Duration::from_millis(self.meter.limits().wall_ms).saturating_sub(self.started.elapsed())
     }
 

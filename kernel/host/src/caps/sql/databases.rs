@@ -1,0 +1,196 @@
+//! From a credential to a database that may be reached, in turn by tenant.
+//!
+//! Each script takes one of a bounded number of slots, shared between tenants, from before its credential is opened until
+//! its answer is there: connections are the whole server's, and so are the threads that SQLite runs on.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use noetl_store::payloads::Payloads;
+use noetl_store::sql::postgres::{Owner, Pools, Server, TlsMode};
+use noetl_store::sql::sqlite::{self, Folder, Place};
+use noetl_store::sql::{Done, Request, SqlError};
+use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+
+use crate::egress::{Addresses, ResolveError, Resolver};
+use crate::fair::{Budget, Reservation};
+use crate::state::Identity;
+
+/// Scripts at once, of all tenants.
+const MOST_SCRIPTS: usize = 128;
+const USUAL_PORT: u16 = 5432;
+
+/// What an operator can set.
+#[derive(Debug, Clone)]
+pub struct SqlOptions {
+    /// Where SQLite databases are; without it there are none but those in memory.
+    pub folder: Option<PathBuf>,
+    /// Connections with one credential.
+    pub connections: usize,
+}
+
+impl Default for SqlOptions {
+    fn default() -> Self {
+        Self { folder: None, connections: 16 }
+    }
+}
+
+/// The databases plugins can reach.
+pub struct Databases {
+    pools: Pools,
+    folder: Option<Folder>,
+    resolver: Resolver,
+    scripts: Budget,
+}
+
+/// Why a script has no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// There is no such credential, or none that opens.
+    Credential(String),
+    Sql(SqlError),
+}
+
+impl From<SqlError> for Problem {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<WalletError> for Problem {
+    fn from(error: WalletError) -> Self {
+        let text = error.to_string();
+        match error {
+            WalletError::Unknown { .. } | WalletError::Closed { .. } => Self::Credential(text),
+            WalletError::NotForThere { .. } => Self::Sql(SqlError::Denied(text)),
+            WalletError::Unavailable(_) => Self::Sql(SqlError::Connect(text)),
+        }
+    }
+}
+
+impl Databases {
+    pub fn new(addresses: Addresses, options: SqlOptions) -> Self {
+        Self {
+            pools: Pools::new(options.connections),
+            folder: options.folder.map(Folder::new),
+            resolver: Resolver::new(addresses),
+            scripts: Budget::new(0, 0, MOST_SCRIPTS),
+        }
+    }
+
+    /// A slot, and what is left of the time.
+    async fn slot(&self, who: &Identity, time: Duration) -> Result<(Reservation, Duration), SqlError> {
+        let began = Instant::now();
+        let slot = tokio::time::timeout(time, self.scripts.reserve(&who.tenant, 0, 1, false)).await;
+        Ok((slot.map_err(|_| SqlError::Timeout)?, time.saturating_sub(began.elapsed())))
+    }
+
+    pub(crate) async fn postgres(
+        &self,
+        wallet: &dyn Wallet,
+        who: &Identity,
+        alias: &str,
+        request: &Request,
+        payloads: &Payloads,
+    ) -> Result<Vec<Done>, Problem> {
+        let (_slot, time) = self.slot(who, request.time).await?;
+        let using = Use {
+            tenant: who.tenant.clone(),
+            alias: alias.to_owned(),
+            by: format!("{}@{}", who.path, who.version),
+            call: who.call.clone(),
+            // Where it goes is in the credential itself.
+            target: "postgres".to_owned(),
+        };
+        let opened = tokio::time::timeout(time, wallet.open(&using)).await.map_err(|_| SqlError::Timeout)?;
+        let credential = opened?;
+        let (server, port) = server(&credential)?;
+        if !credential.may_go_to(&server.host, port) {
+            let target = format!("{}:{port}", server.host);
+            return Err(WalletError::NotForThere { alias: alias.to_owned(), target }.into());
+        }
+        let owner = Owner { tenant: who.tenant.clone(), alias: alias.to_owned(), revision: credential.revision };
+        let addresses = Box::pin(async {
+            self.resolver.resolve(&who.tenant, &server.host, port).await.map_err(|error| match error {
+                ResolveError::Unreachable(refused) => SqlError::Denied(refused.to_string()),
+                ResolveError::Lookup(_) => SqlError::Connect(error.to_string()),
+            })
+        });
+        let request = Request { time, ..request.clone() };
+        Ok(self.pools.run(&owner, &server, addresses, &request, payloads).await?)
+    }
+
+    pub(crate) async fn file(
+        &self,
+        who: &Identity,
+        name: &str,
+        request: Request,
+        payloads: &Payloads,
+    ) -> Result<Vec<Done>, Problem> {
+        let folder = self.folder.as_ref().ok_or_else(|| {
+            SqlError::Denied("there are no databases in files: an operator can set `sql.folder`".to_owned())
+        })?;
+        let place = folder.place(&who.tenant, name)?;
+        self.sqlite(who, place, request, payloads).await
+    }
+
+    pub(crate) async fn memory(
+        &self,
+        who: &Identity,
+        request: Request,
+        payloads: &Payloads,
+    ) -> Result<Vec<Done>, Problem> {
+        self.sqlite(who, Place::Memory, request, payloads).await
+    }
+
+    async fn sqlite(
+        &self,
+        who: &Identity,
+        place: Place,
+        request: Request,
+        payloads: &Payloads,
+    ) -> Result<Vec<Done>, Problem> {
+        let (_slot, time) = self.slot(who, request.time).await?;
+        Ok(sqlite::run(place, Request { time, ..request }, payloads.clone()).await?)
+    }
+}
+
+/// The server a credential is for. Fields have the names of the wallet, or those with `db_` before them.
+fn server(credential: &Credential) -> Result<(Server, u16), SqlError> {
+    let alias = &credential.alias;
+    if credential.kind != "postgres" {
+        let text = format!("the credential `{alias}` is of the type `{}` and not `postgres`", credential.kind);
+        return Err(SqlError::Invalid(text));
+    }
+    let field = |names: &[&str]| {
+        names.iter().find_map(|name| credential.field(name)).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let needed = |names: &[&str]| {
+        field(names).ok_or_else(|| SqlError::Invalid(format!("the credential `{alias}` has no field `{}`", names[0])))
+    };
+    let mode = field(&["sslmode", "db_sslmode"]).unwrap_or_default();
+    let tls = TlsMode::parse(&mode)
+        .ok_or_else(|| SqlError::Invalid(format!("the credential `{alias}`: `{mode}` is no `sslmode`")))?;
+    let port = match field(&["port", "db_port"]) {
+        None => USUAL_PORT,
+        Some(text) => text
+            .trim()
+            .parse()
+            .map_err(|_| SqlError::Invalid(format!("the credential `{alias}`: its `port` is no port")))?,
+    };
+    let user = needed(&["user", "username", "db_user"])?;
+    let server = Server {
+        host: needed(&["host", "db_host"])?.to_ascii_lowercase(),
+        password: field(&["password", "db_password"]).unwrap_or_default(),
+        // A server without a name to go by takes the user's.
+        database: field(&["database", "dbname", "db_name"]).unwrap_or_else(|| user.clone()),
+        root: field(&["sslrootcert"]),
+        user,
+        tls,
+    };
+    Ok((server, port))
+}
+
+#[cfg(test)]
+#[path = "databases_tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+//! `noetl:sql`: scripts on databases that a credential or a name stands for.
+//!
+//! A plugin says which credential, never which host: the address is in the credential, and the credential says where it
+//! may go. The host it names is looked up by [`egress`](crate::egress) when a connection is made, and the connection goes
+//! to what was checked. Statements cross in one call a script, and so do their answers.
+
+use std::time::Duration;
+
+use noetl_store::sql::{Bounds, Done, Parameters, Request, Rows, SqlError, TABLE_TYPE};
+use serde_json::Value;
+
+use super::payload::Payload;
+use crate::bindings::noetl::sql::sql as wit;
+use crate::state::CallState;
+
+mod databases;
+
+pub use databases::{Databases, SqlOptions};
+pub(crate) use databases::Problem;
+
+/// Rows of one script that a guest gets as text, if it does not say, and at most.
+const USUAL_INLINE: u64 = 4 << 20;
+const MOST_INLINE: u64 = 16 << 20;
+
+impl wit::Host for CallState {
+    async fn run(&mut self, request: wit::Request) -> wasmtime::Result<Result<Vec<wit::Outcome>, wit::SqlError>> {
+        let parameters = request.parameters.as_ref().map_or(0, String::len);
+        self.charge(request.script.len() + parameters)?;
+        if self.tape.is_live() { self.run_live(request).await } else { self.run_taped(request).await }
+    }
+}
+
+impl CallState {
+    pub(crate) async fn run_live(
+        &mut self,
+        request: wit::Request,
+    ) -> wasmtime::Result<Result<Vec<wit::Outcome>, wit::SqlError>> {
+        let database = request.database.clone();
+        let request = match self.script(request) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(error)),
+        };
+        let drivers = self.drivers.clone();
+        let (who, payloads) = (self.identity.clone(), &drivers.payloads);
+        let done = match &database {
+            wit::Database::Credential(alias) => {
+                drivers.sql.postgres(drivers.wallet.as_ref(), &who, alias, &request, payloads).await
+            }
+            wit::Database::File(name) => drivers.sql.file(&who, name, request, payloads).await,
+            wit::Database::Memory => drivers.sql.memory(&who, request, payloads).await,
+        };
+        match done {
+            Ok(done) => {
+                let outcomes = done.into_iter().map(|done| self.outcome(done));
+                Ok(Ok(outcomes.collect::<wasmtime::Result<_>>()?))
+            }
+            Err(problem) => Ok(Err(problem.into())),
+        }
+    }
+
+    fn script(&self, request: wit::Request) -> Result<Request, wit::SqlError> {
+        let parameters = match request.parameters.as_deref().map(serde_json::from_str) {
+            None | Some(Ok(Value::Null)) => Parameters::None,
+            Some(Ok(Value::Array(list))) => Parameters::Positional(list),
+            Some(Ok(Value::Object(fields))) => Parameters::Named(fields),
+            Some(_) => return Err(wit::SqlError::Invalid("parameters are a list or an object, as JSON".to_owned())),
+        };
+        let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
+        Ok(Request {
+            script: request.script,
+            parameters,
+            schema: request.schema,
+            transaction: request.transaction,
+            objects: request.objects,
+            time: asked.min(self.time_left()),
+            bounds: Bounds {
+                inline: request.inline_bytes.map_or(USUAL_INLINE, u64::from).min(MOST_INLINE),
+                most: self.drivers.max_payload,
+            },
+        })
+    }
+
+    fn outcome(&mut self, done: Done) -> wasmtime::Result<wit::Outcome> {
+        let rows = match done.rows {
+            None => None,
+            Some(Rows::Json(text)) => Some(wit::Rows::Json(text)),
+            Some(Rows::Table(table)) => Some(wit::Rows::Table(self.hand_out(Payload::sealed(table, TABLE_TYPE))?)),
+        };
+        let column = |column: noetl_store::sql::Column| wit::Column { name: column.name, kind: column.kind };
+        Ok(wit::Outcome {
+            status: done.status,
+            affected: done.affected,
+            columns: done.columns.into_iter().map(column).collect(),
+            row_count: done.row_count,
+            rows,
+        })
+    }
+}
+
+impl From<Problem> for wit::SqlError {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Credential(text) => Self::UnknownCredential(text),
+            Problem::Sql(error) => error.into(),
+        }
+    }
+}
+
+impl From<SqlError> for wit::SqlError {
+    fn from(error: SqlError) -> Self {
+        match error {
+            SqlError::Invalid(text) => Self::Invalid(text),
+            SqlError::Denied(text) => Self::Denied(text),
+            SqlError::Connect(text) | SqlError::Store(text) => Self::Connect(text),
+            SqlError::Refused(text) => Self::Refused(text),
+            SqlError::Lost(text) => Self::Lost(text),
+            SqlError::Timeout => Self::Timeout,
+            SqlError::TooLarge(size) => Self::TooLarge(size),
+            SqlError::Sql(fault) => Self::Sql(wit::Fault {
+                statement: fault.statement,
+                sqlstate: fault.sqlstate,
+                message: fault.message,
+                position: fault.position,
+                detail: fault.detail,
+                hint: fault.hint,
+                constraint: fault.constraint,
+            }),
+        }
+    }
+}
