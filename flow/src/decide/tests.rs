@@ -98,6 +98,8 @@ fn a_claim_answers_rows_in_several_shapes() {
     for answer in [
         json!([{"id": 1}]),
         json!({"rows": [{"id": 1}], "row_count": 1}),
+        json!({"rows": [{"id": 1}], "row_count": 1, "columns": ["id"], "affected_rows": 1,
+            "command_0": {"rows": [{"id": 1}], "row_count": 1, "columns": ["id"], "affected_rows": 1, "status": "UPDATE 1"}}),
         json!({"data": {"rows": [{"id": 1}]}}),
         json!({"command_0": {"rows": [{"id": 1}]}}),
     ] {

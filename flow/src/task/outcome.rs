@@ -62,7 +62,14 @@ impl Outcome {
         let mut outcome = match called.outcome {
             Ok(answered) => answer(kind, answered),
             Err(Failed { unknown: true, message, .. }) => Self::failure("outcome_unknown", message, false),
-            Err(Failed { code, message, retryable, .. }) => Self::failure(&code, message, retryable),
+            Err(Failed { code, message, retryable, .. }) => {
+                let state = sqlstate(&message).filter(|_| kind == "postgres").map(str::to_owned);
+                let mut outcome = Self::failure(&code, message, retryable);
+                if let Some(state) = state {
+                    outcome.data["pg"] = json!({"code": state, "sqlstate": state});
+                }
+                outcome
+            }
         };
         outcome.duration_ms = called.duration_ms;
         outcome
@@ -141,6 +148,9 @@ impl Outcome {
         if let (Some(_), Some(exception)) = (&self.failure, self.data.get("py")) {
             envelope["py"] = exception.clone();
         }
+        if let Some(state) = self.data.get("pg").filter(|_| !self.answered) {
+            envelope["pg"] = state.clone();
+        }
         envelope
     }
 }
@@ -194,6 +204,12 @@ const OWN_FAILURE: &str = "_failure";
 
 fn own_failure(output: &Json) -> Option<Failure> {
     serde_json::from_value(output.get(OWN_FAILURE)?.clone()).ok()
+}
+
+/// What a database called its error: tools end their message with it.
+fn sqlstate(message: &str) -> Option<&str> {
+    let (_, state) = message.strip_suffix(']')?.rsplit_once("[SQLSTATE ")?;
+    Some(state).filter(|state| state.len() == 5)
 }
 
 /// The failure an HTTP answer is.

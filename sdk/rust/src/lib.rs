@@ -41,6 +41,7 @@ pub mod payload;
 pub mod random;
 mod redirect;
 pub mod secrets;
+pub mod sql;
 
 #[cfg(feature = "arrow")]
 pub mod arrow;

@@ -259,7 +259,8 @@ mod tests {
         let (_, count, rows) = lists.finish().await.expect("rows");
         let Rows::Json(text) = rows else { panic!("few rows are inline") };
         let parsed: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        let expected = serde_json::json!([[null, true, -1e300, "a \"quote\" \u{1F600}\u{0}", {"a": [null]}, "AP8=", ""]]);
+        let expected =
+            serde_json::json!([[null, true, -1e300, "a \"quote\" \u{1F600}\u{0}", {"a": [null]}, "AP8=", ""]]);
         assert_eq!((count, parsed), (1, expected));
     }
 

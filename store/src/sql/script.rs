@@ -218,18 +218,18 @@ mod tests {
             ("select $$a;'b$$, $t$;$$;$t$; select 2", vec!["select $$a;'b$$, $t$;$$;$t$", "select 2"]),
             ("select a$b$c from t; select $b$;$b$", vec!["select a$b$c from t", "select $b$;$b$"]),
             ("select $1; select $2::int", vec!["select $1", "select $2::int"]),
-            ("-- it's; a comment\nselect 1; -- don't\nselect 2", vec![
-                "-- it's; a comment\nselect 1",
-                "-- don't\nselect 2",
-            ]),
-            ("/* a /* nested; */ 'quote; */ select 1; select 2", vec![
-                "/* a /* nested; */ 'quote; */ select 1",
-                "select 2",
-            ]),
-            ("create rule r as on insert to t do (select 1; select 2); select 3", vec![
-                "create rule r as on insert to t do (select 1; select 2)",
-                "select 3",
-            ]),
+            (
+                "-- it's; a comment\nselect 1; -- don't\nselect 2",
+                vec!["-- it's; a comment\nselect 1", "-- don't\nselect 2"],
+            ),
+            (
+                "/* a /* nested; */ 'quote; */ select 1; select 2",
+                vec!["/* a /* nested; */ 'quote; */ select 1", "select 2"],
+            ),
+            (
+                "create rule r as on insert to t do (select 1; select 2); select 3",
+                vec!["create rule r as on insert to t do (select 1; select 2)", "select 3"],
+            ),
             (
                 "create or replace function f() returns int begin atomic select case when true then 1 end; select 2; end; select 3",
                 vec![
@@ -240,7 +240,10 @@ mod tests {
             ("begin; update t set a = 1; end; select 1", vec!["begin", "update t set a = 1", "end", "select 1"]),
             ("select 'open; select 2", vec!["select 'open; select 2"]),
             ("select $$open; select 2", vec!["select $$open; select 2"]),
-            ("do $do$ begin perform 1; end $do$; select 'é;ü'", vec!["do $do$ begin perform 1; end $do$", "select 'é;ü'"]),
+            (
+                "do $do$ begin perform 1; end $do$; select 'é;ü'",
+                vec!["do $do$ begin perform 1; end $do$", "select 'é;ü'"],
+            ),
         ] {
             assert_eq!(statements(script), expected, "{script}");
         }
@@ -248,8 +251,34 @@ mod tests {
 
     fn fragment() -> impl Strategy<Value = String> {
         let fixed = [
-            "select", " ", "\n", ";", "'", "''", "\"", "$$", "$a$", "$1", "--", "/*", "*/", "E'", "\\", "(", ")", "::", ":a",
-            "%(a)s", "begin", "atomic", "end", "create function", "é", "[", "]", "x",
+            "select",
+            " ",
+            "\n",
+            ";",
+            "'",
+            "''",
+            "\"",
+            "$$",
+            "$a$",
+            "$1",
+            "--",
+            "/*",
+            "*/",
+            "E'",
+            "\\",
+            "(",
+            ")",
+            "::",
+            ":a",
+            "%(a)s",
+            "begin",
+            "atomic",
+            "end",
+            "create function",
+            "é",
+            "[",
+            "]",
+            "x",
         ];
         prop_oneof![prop::sample::select(fixed.map(str::to_owned).to_vec()), "[ -~]{0,3}"]
     }

@@ -233,11 +233,16 @@ mod tests {
         let mut next = 0;
         for batch in reader {
             let batch = batch.expect("whole");
-            let (ints, floats) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Float64Type>());
+            let (ints, floats) =
+                (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Float64Type>());
             let texts = batch.column(2).as_string::<i32>();
             for place in 0..batch.num_rows() {
                 assert_eq!(ints.value(place), next);
-                assert!(if next == 7 { floats.value(place).is_nan() } else { floats.value(place) == next as f64 + 0.5 });
+                assert!(if next == 7 {
+                    floats.value(place).is_nan()
+                } else {
+                    floats.value(place) == next as f64 + 0.5
+                });
                 assert_eq!(texts.value(place), format!("{next}.00000000000000000000000001"));
                 assert!(batch.column(3).is_null(place));
                 next += 1;

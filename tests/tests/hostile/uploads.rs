@@ -26,7 +26,7 @@ async fn wasi_sockets_and_unknown_imports_are_refused_in_every_ring() {
     let scene = Scene::start().await;
     let sockets = "package wasi:sockets@0.2.0; interface tcp { connect: func(to: string) -> bool; }";
     let tomorrow = sockets.replace("0.2.0", "9.0.0");
-    let all = ["log", "metrics", "clock", "random", "kv", "payload", "objects", "http-client"];
+    let all = ["log", "metrics", "clock", "random", "kv", "payload", "objects", "http-client", "sql"];
     for (name, package, import, code) in [
         ("WASI sockets", sockets, "wasi:sockets/tcp@0.2.0", "capability_denied"),
         ("WASI sockets of tomorrow", tomorrow.as_str(), "wasi:sockets/tcp@9.0.0", "capability_denied"),
@@ -145,7 +145,7 @@ async fn ten_thousand_exports_are_no_burden() {
         .await;
 }
 
-const ALL: [&str; 8] = ["log", "metrics", "clock", "random", "kv", "payload", "objects", "http-client"];
+const ALL: [&str; 9] = ["log", "metrics", "clock", "random", "kv", "payload", "objects", "http-client", "sql"];
 
 #[tokio::test]
 async fn a_compile_bomb_ends_with_the_compilers_time_and_others_are_compiled_meanwhile() {

@@ -104,7 +104,9 @@ async fn every_type_is_read_as_it_was_written_and_can_be_written_again() {
 #[tokio::test]
 async fn a_parameter_is_what_the_statement_takes_it_for() {
     let base = Base::start();
-    base.run(script("CREATE TABLE t (d date, n numeric, j jsonb, a int[], s text, f float8, b bool)")).await.expect("made");
+    base.run(script("CREATE TABLE t (d date, n numeric, j jsonb, a int[], s text, f float8, b bool)"))
+        .await
+        .expect("made");
     let insert = Request {
         parameters: list(json!(["2024-01-01", 12.5, {"a": [1, null]}, [1, 2], 5, "NaN", "true"])),
         ..script("INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6, $7)")

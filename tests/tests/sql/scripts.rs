@@ -142,7 +142,8 @@ async fn many_rows_become_a_table() {
     let base = Base::start();
     let text = "SELECT i, i::numeric / 3 AS third, 'row ' || i AS name, CASE WHEN i % 2 = 0 THEN i::float8 END AS half,
         i % 2 = 0 AS even, ARRAY[i, NULL] AS list FROM generate_series(1, 200000) i";
-    let done = base.run(Request { bounds: Bounds { inline: 64 << 10, most: 1 << 30 }, ..script(text) }).await.expect("runs");
+    let done =
+        base.run(Request { bounds: Bounds { inline: 64 << 10, most: 1 << 30 }, ..script(text) }).await.expect("runs");
     let Some(Rows::Table(table)) = &done[0].rows else { panic!("{:?}", done[0].rows) };
     assert_eq!((done[0].row_count, TABLE_TYPE), (200_000, "application/vnd.apache.arrow.stream"));
     let bytes = table.read_range(0, table.size()).await.expect("readable");

@@ -60,7 +60,9 @@ fn split(request: &Request) -> Result<Vec<Statement<'_>>, SqlError> {
     match texts.len() {
         0 => return Err(SqlError::Invalid("there is no statement in the script".to_owned())),
         count if count > MOST_STATEMENTS => {
-            return Err(SqlError::Invalid(format!("{count} statements are more than the {MOST_STATEMENTS} of one script")));
+            return Err(SqlError::Invalid(format!(
+                "{count} statements are more than the {MOST_STATEMENTS} of one script"
+            )));
         }
         _ => {}
     }
@@ -71,9 +73,7 @@ fn split(request: &Request) -> Result<Vec<Statement<'_>>, SqlError> {
         let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
         Ok(match &request.parameters {
             Parameters::None => Statement { number, text: text.to_owned(), values: Vec::new() },
-            Parameters::Positional(list) => {
-                Statement { number, text: text.to_owned(), values: list.iter().collect() }
-            }
+            Parameters::Positional(list) => Statement { number, text: text.to_owned(), values: list.iter().collect() },
             Parameters::Named(fields) => {
                 let (text, values) = named::numbered(text, fields)
                     .map_err(|reason| SqlError::Invalid(format!("statement {number}: {reason}")))?;
@@ -122,8 +122,10 @@ impl Run<'_> {
              SET bytea_output TO hex"
         );
         if let Some(schema) = self.request.schema.as_deref().filter(|schema| !schema.trim().is_empty()) {
-            let names: Vec<String> =
-                schema.split(',').map(|name| format!("\"{}\"", name.trim().trim_matches('"').replace('"', "\"\""))).collect();
+            let names: Vec<String> = schema
+                .split(',')
+                .map(|name| format!("\"{}\"", name.trim().trim_matches('"').replace('"', "\"\"")))
+                .collect();
             text.push_str(&format!("; SET search_path TO {}", names.join(", ")));
         }
         if self.is_transaction() {

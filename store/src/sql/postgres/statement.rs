@@ -119,7 +119,9 @@ impl Statement<'_> {
     fn bind(&self, described: &Described, types: &Types) -> Result<Vec<Option<String>>, SqlError> {
         let (number, wanted, given) = (self.number, described.parameters.len(), self.values.len());
         if wanted > given {
-            return Err(SqlError::Invalid(format!("statement {number} uses ${wanted}, and {given} parameters are given")));
+            return Err(SqlError::Invalid(format!(
+                "statement {number} uses ${wanted}, and {given} parameters are given"
+            )));
         }
         let text = |(place, (oid, value)): (usize, (&Oid, &&Value))| {
             let wrong = |reason| SqlError::Invalid(format!("statement {number}, parameter {}: {reason}", place + 1));
@@ -141,9 +143,10 @@ impl Statement<'_> {
     ) -> Result<(Done, u8), SqlError> {
         let kinds: Vec<Arc<Type>> = described.columns.iter().flatten().map(|(_, oid)| types.get(*oid)).collect();
         let mut collector = described.columns.map(|columns| {
-            let columns = columns.into_iter().zip(&kinds).map(|((name, _), of)| {
-                (Column { name, kind: of.name.clone() }, of.kind.shape())
-            });
+            let columns = columns
+                .into_iter()
+                .zip(&kinds)
+                .map(|((name, _), of)| (Column { name, kind: of.name.clone() }, of.kind.shape()));
             Collector::new(columns.collect(), taking.objects, taking.bounds, taking.payloads)
         });
         let mut status = String::new();
@@ -161,7 +164,8 @@ impl Statement<'_> {
                 Message::ErrorResponse(body) => failed = Some(self.wrong(&body)),
                 Message::CopyInResponse(_) => {
                     // What was sent after the statement is not heard while it waits for data.
-                    frontend::copy_fail("a script has no data to send", &mut connection.outgoing).map_err(unwritable)?;
+                    frontend::copy_fail("a script has no data to send", &mut connection.outgoing)
+                        .map_err(unwritable)?;
                     frontend::sync(&mut connection.outgoing);
                     connection.send().await?;
                 }

@@ -65,9 +65,7 @@ pub(super) fn known(oid: Oid) -> Option<Type> {
     KNOWN.iter().find_map(|(own, name, kind, array)| match oid {
         0 => None,
         _ if oid == *own => Some(Type { name: (*name).to_owned(), kind: kind.clone() }),
-        _ if oid == *array => {
-            Some(Type { name: format!("_{name}"), kind: Kind::Array(Arc::new(kind.clone()), b',') })
-        }
+        _ if oid == *array => Some(Type { name: format!("_{name}"), kind: Kind::Array(Arc::new(kind.clone()), b',') }),
         _ => None,
     })
 }
@@ -215,9 +213,9 @@ pub(super) fn bound(value: &Value, kind: &Kind) -> Result<Option<String>, String
         },
         (_, Kind::Json) => value.to_string(),
         (Value::String(text), Kind::Bytes) if !text.starts_with("\\x") => {
-            let bytes = STANDARD.decode(text).map_err(|_| {
-                "bytes are given as base64, or as hexadecimal digits after `\\x`".to_owned()
-            })?;
+            let bytes = STANDARD
+                .decode(text)
+                .map_err(|_| "bytes are given as base64, or as hexadecimal digits after `\\x`".to_owned())?;
             bytes.iter().fold("\\x".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
         }
         (Value::Array(list), Kind::Array(element, delimiter)) => literal(list, element, *delimiter)?,

@@ -178,9 +178,7 @@ impl Connection {
                 return Err(SqlError::TooLarge(header.len().unsigned_abs().into()));
             }
             match Message::parse(&mut self.incoming).map_err(|error| lost(&error))? {
-                Some(
-                    Message::NoticeResponse(_) | Message::ParameterStatus(_) | Message::NotificationResponse(_),
-                ) => {}
+                Some(Message::NoticeResponse(_) | Message::ParameterStatus(_) | Message::NotificationResponse(_)) => {}
                 Some(message) => return Ok(message),
                 None => {
                     self.incoming.reserve(CHUNK);

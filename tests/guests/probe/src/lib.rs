@@ -24,6 +24,8 @@ mod payload;
 mod random;
 #[cfg(feature = "secrets")]
 mod secrets;
+#[cfg(feature = "sql")]
+mod sql;
 
 use noetl_sdk::Failure;
 
@@ -51,6 +53,8 @@ fn run(input: Vec<u8>) -> Result<Vec<u8>, Failure> {
         secrets::probe,
         #[cfg(feature = "files")]
         files::probe,
+        #[cfg(feature = "sql")]
+        sql::probe,
     ];
     if probes.is_empty() {
         return Ok(input);

@@ -81,7 +81,10 @@ async fn a_credential_goes_where_it_may_and_to_addresses_the_operator_permits() 
     let unknown = scene.postgres(&wallet("127.0.0.1", &["127.0.0.1"]), "other", true).await;
     assert!(matches!(&unknown, Problem::Credential(text) if text.contains("credential add other")), "{unknown:?}");
     let elsewhere = scene.postgres(&wallet("127.0.0.1", &["db.example.com", "127.0.0.1:2"]), "db", true).await;
-    assert!(matches!(&elsewhere, Problem::Sql(SqlError::Denied(text)) if text.contains("127.0.0.1:1")), "{elsewhere:?}");
+    assert!(
+        matches!(&elsewhere, Problem::Sql(SqlError::Denied(text)) if text.contains("127.0.0.1:1")),
+        "{elsewhere:?}"
+    );
     let private = scene.postgres(&wallet("127.0.0.1", &["127.0.0.1"]), "db", false).await;
     assert!(matches!(&private, Problem::Sql(SqlError::Denied(text)) if text.contains("not a public")), "{private:?}");
     let named = scene.postgres(&wallet("localhost", &["localhost"]), "db", false).await;
@@ -111,7 +114,8 @@ fn fields_that_make_no_server_are_told() {
     credential.fields.insert("sslmode".to_owned(), "verify-full".to_owned());
     let (found, port) = server(&credential).ok().expect("a server");
     assert_eq!((found.tls, port), (TlsMode::Verify, 1));
-    credential.fields = [("db_host", "h"), ("db_user", "u")].map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+    credential.fields =
+        [("db_host", "h"), ("db_user", "u")].map(|(name, text)| (name.to_owned(), text.to_owned())).into();
     let (found, port) = server(&credential).ok().expect("a server");
     assert_eq!((found.database.as_str(), port), ("u", USUAL_PORT));
     credential.fields.remove("db_host");

@@ -15,8 +15,8 @@ use crate::state::CallState;
 
 mod databases;
 
-pub use databases::{Databases, SqlOptions};
 pub(crate) use databases::Problem;
+pub use databases::{Databases, SqlOptions};
 
 /// Rows of one script that a guest gets as text, if it does not say, and at most.
 const USUAL_INLINE: u64 = 4 << 20;

@@ -1,0 +1,205 @@
+//! The options of a step, made into a script to run.
+//!
+//! An option that is not known is refused, because a misspelt one would silently not apply. Those that have no meaning
+//! here and are common in playbooks are passed over.
+
+use std::time::Duration;
+
+use noetl_sdk::Failure;
+use noetl_sdk::sql::Script;
+use serde_json::{Map, Value};
+
+/// What a step says.
+pub struct Options(Map<String, Value>);
+
+/// A script, ready to be run on a database.
+#[derive(Debug, PartialEq)]
+pub struct Plan {
+    pub script: String,
+    parameters: Option<String>,
+    schema: Option<String>,
+    transaction: bool,
+    objects: bool,
+    timeout: Option<Duration>,
+}
+
+/// One after the other, the names a script is given by.
+const SCRIPT: [&str; 6] = ["command", "query", "commands", "statement", "statements", "sql"];
+const KNOWN: [&str; 8] =
+    ["params", "parameters", "schema", "as_objects", "transaction", "timeout", "timeout_seconds", "timeout_ms"];
+/// Variables of the step, which its templates have used already, and what the host does by itself.
+const PASSED_OVER: [&str; 5] = ["input", "args", "pool", "output", "script"];
+
+impl Options {
+    pub fn read(arguments: &str) -> Result<Self, Failure> {
+        Ok(Self(serde_json::from_str(arguments)?))
+    }
+
+    /// Takes an option of the tool's own.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// Takes an option that is text.
+    pub fn take_text(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Failure::invalid_input(format_args!("`{name}` is text"))),
+        }
+    }
+
+    /// The first of these options that is there.
+    pub fn any_of<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
+        names.iter().find(|name| self.0.get(**name).is_some_and(|value| !value.is_null())).copied()
+    }
+
+    /// What is left, as a script.
+    pub fn plan(mut self) -> Result<Plan, Failure> {
+        let script = self.script()?;
+        let parameters = match (self.take("params"), self.take("parameters")) {
+            (Some(_), Some(_)) => return Err(Failure::invalid_input("give `params` or `parameters`, not both")),
+            (given, other) => given.or(other).map(parameters).transpose()?.flatten(),
+        };
+        let schema = self.take_text("schema")?;
+        let objects = self.flag("as_objects")?;
+        let transaction = self.flag("transaction")?;
+        let timeout = self.timeout()?;
+        let known = |name: &str| SCRIPT.contains(&name) || KNOWN.contains(&name) || PASSED_OVER.contains(&name);
+        if let Some(stranger) = self.0.keys().find(|name| !known(name)) {
+            return Err(Failure::invalid_input(format_args!("there is no option `{stranger}`")));
+        }
+        Ok(Plan { script, parameters, schema, transaction, objects, timeout })
+    }
+
+    fn script(&mut self) -> Result<String, Failure> {
+        let mut given = SCRIPT.into_iter().filter_map(|name| Some((name, self.take(name)?)));
+        let (name, value) = given.next().ok_or_else(|| {
+            Failure::invalid_input("there is nothing to run: give the SQL as `command`, `query` or `statements`")
+        })?;
+        if let Some((other, _)) = given.next() {
+            return Err(Failure::invalid_input(format_args!("give `{name}` or `{other}`, not both")));
+        }
+        let no_text = || Failure::invalid_input(format_args!("`{name}` is SQL text, or a list of it"));
+        match value {
+            Value::String(text) => Ok(text),
+            Value::Array(list) => {
+                let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+                // On a line of its own, because a statement may end in a comment.
+                texts.map(|texts| texts.join("\n;\n")).ok_or_else(no_text)
+            }
+            _ => Err(no_text()),
+        }
+    }
+
+    /// True unless it says otherwise; templates make text of truth values.
+    fn flag(&mut self, name: &str) -> Result<bool, Failure> {
+        match self.take(name) {
+            None => Ok(true),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(true),
+            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("false") => Ok(false),
+            Some(_) => Err(Failure::invalid_input(format_args!("`{name}` is `true` or `false`"))),
+        }
+    }
+
+    fn timeout(&mut self) -> Result<Option<Duration>, Failure> {
+        let mut shortest: Option<Duration> = None;
+        for (name, unit) in [("timeout", 1.0), ("timeout_seconds", 1.0), ("timeout_ms", 1000.0)] {
+            let Some(value) = self.take(name) else { continue };
+            let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+            let time = number.and_then(|number| Duration::try_from_secs_f64(number / unit).ok());
+            let time = time.filter(|time| !time.is_zero()).ok_or_else(|| {
+                Failure::invalid_input(format_args!("`{name}` is a number greater than nothing"))
+            })?;
+            shortest = Some(shortest.map_or(time, |other| other.min(time)));
+        }
+        Ok(shortest)
+    }
+}
+
+/// A list or an object; a template that was rendered to the text of one is taken for it.
+fn parameters(value: Value) -> Result<Option<String>, Failure> {
+    let value = match value {
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        other => other,
+    };
+    match value {
+        Value::Array(list) if list.is_empty() => Ok(None),
+        Value::Object(fields) if fields.is_empty() => Ok(None),
+        Value::Null => Ok(None),
+        Value::Array(_) | Value::Object(_) => Ok(Some(value.to_string())),
+        _ => Err(Failure::invalid_input("`params` is a list for `$1`, `$2`, ..., or an object for `:name`")),
+    }
+}
+
+impl Plan {
+    /// The script as the host takes it, and its text.
+    pub fn on(self, mut database: Script) -> (Script, String) {
+        database = database.transaction(self.transaction).objects(self.objects);
+        if let Some(parameters) = self.parameters {
+            database = database.parameters(parameters);
+        }
+        if let Some(schema) = self.schema {
+            database = database.schema(schema);
+        }
+        if let Some(timeout) = self.timeout {
+            database = database.timeout(timeout);
+        }
+        (database, self.script)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(value: Value) -> Result<Plan, Failure> {
+        Options::read(&value.to_string())?.plan()
+    }
+
+    #[test]
+    fn a_script_is_one_text_or_a_list_of_them() {
+        for name in SCRIPT {
+            assert_eq!(plan(json!({name: "select 1"})).expect("a plan").script, "select 1");
+        }
+        let list = plan(json!({"statements": ["select 1 -- one", "select 2"]})).expect("a plan");
+        assert_eq!(list.script, "select 1 -- one\n;\nselect 2");
+        for wrong in [json!({}), json!({"query": 1}), json!({"commands": [1]}), json!({"query": "a", "command": "b"})] {
+            assert_eq!(plan(wrong.clone()).expect_err("no script").code, "invalid_input", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_reaches_the_host() {
+        let said = plan(json!({
+            "query": "q", "params": {"a": 1}, "schema": "s", "as_objects": "false", "transaction": false, "timeout": "2.5",
+            "timeout_seconds": 60, "pool": {"name": "x"}, "input": {}, "output": null,
+        }));
+        let said = said.expect("a plan");
+        assert_eq!((said.parameters.as_deref(), said.schema.as_deref()), (Some(r#"{"a":1}"#), Some("s")));
+        assert_eq!((said.objects, said.transaction, said.timeout), (false, false, Some(Duration::from_millis(2500))));
+        let usual = plan(json!({"query": "q", "params": []})).expect("a plan");
+        assert_eq!((usual.parameters, usual.objects, usual.transaction, usual.timeout), (None, true, true, None));
+        let rendered = plan(json!({"query": "q", "params": "[1, null]"})).expect("a plan");
+        assert_eq!(rendered.parameters.as_deref(), Some("[1,null]"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for wrong in [
+            json!({"query": "q", "params": "x"}),
+            json!({"query": "q", "params": 1}),
+            json!({"query": "q", "quey": "q"}),
+            json!({"query": "q", "timeout": 0}),
+            json!({"query": "q", "timeout": "soon"}),
+            json!({"query": "q", "as_objects": 7}),
+            json!({"query": "q", "schema": ["a"]}),
+        ] {
+            assert_eq!(plan(wrong.clone()).expect_err("nonsense").code, "invalid_input", "{wrong}");
+        }
+    }
+}
