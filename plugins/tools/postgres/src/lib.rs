@@ -11,8 +11,24 @@ noetl_sdk::tool!(call);
 
 /// What a credential is for.
 const IN_A_CREDENTIAL: [&str; 18] = [
-    "connection_string", "connection", "dsn", "url", "host", "port", "database", "dbname", "user", "username", "password",
-    "sslmode", "db_host", "db_port", "db_name", "db_user", "db_password", "db_conn_string",
+    "connection_string",
+    "connection",
+    "dsn",
+    "url",
+    "host",
+    "port",
+    "database",
+    "dbname",
+    "user",
+    "username",
+    "password",
+    "sslmode",
+    "db_host",
+    "db_port",
+    "db_name",
+    "db_user",
+    "db_password",
+    "db_conn_string",
 ];
 
 fn call(request: Request) -> Result<Response, Failure> {

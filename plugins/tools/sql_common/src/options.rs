@@ -110,9 +110,9 @@ impl Options {
             let Some(value) = self.take(name) else { continue };
             let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
             let time = number.and_then(|number| Duration::try_from_secs_f64(number / unit).ok());
-            let time = time.filter(|time| !time.is_zero()).ok_or_else(|| {
-                Failure::invalid_input(format_args!("`{name}` is a number greater than nothing"))
-            })?;
+            let time = time
+                .filter(|time| !time.is_zero())
+                .ok_or_else(|| Failure::invalid_input(format_args!("`{name}` is a number greater than nothing")))?;
             shortest = Some(shortest.map_or(time, |other| other.min(time)));
         }
         Ok(shortest)

@@ -1,7 +1,7 @@
 //! Puts the input into a database in memory and answers with what is read back.
 
-use noetl_sdk::sql::{self, Rows};
 use noetl_sdk::Failure;
+use noetl_sdk::sql::{self, Rows};
 
 pub fn probe(input: &[u8]) -> Result<Vec<u8>, Failure> {
     let text = std::str::from_utf8(input)?.replace('\'', "''");
