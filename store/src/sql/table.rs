@@ -4,6 +4,7 @@
 //! same text that few rows would have shown: a number of any precision, a time, an array keep all they are. What the
 //! database calls the type is in the column's metadata under `type`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{ArrayBuilder, BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
@@ -45,7 +46,7 @@ impl Table {
                 Shape::Bytes => DataType::Binary,
                 Shape::Text | Shape::Unknown => DataType::Utf8,
             };
-            let said = [("type".to_owned(), column.kind.clone())].into_iter().collect();
+            let said: HashMap<_, _> = [("type".to_owned(), column.kind.clone())].into_iter().collect();
             Field::new(&column.name, kind, true).with_metadata(said)
         };
         let fields: Vec<Field> = columns.iter().zip(&shapes).map(field).collect();
