@@ -15,6 +15,8 @@ use noetl_host::caps::files::Files;
 use noetl_host::caps::http_client::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use noetl_host::caps::log::{Level, LogSink};
 use noetl_host::caps::sql::{Databases, SqlOptions};
+use noetl_host::caps::nats::Connections;
+use noetl_host::caps::process::Programs;
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
 use noetl_host::egress::Addresses;
@@ -202,6 +204,8 @@ fn start(folder: &std::path::Path) -> Result<Host> {
         index: Index::open(folder.join("index.db"), log)?,
         payloads,
         http: Arc::new(Quiet),
+        nats: Connections::new(Addresses::default()),
+        programs: Programs::new(None),
         wallet: Arc::new(noetl_store::wallet::Empty),
         files: Files::default(),
         sql: Databases::new(Addresses::default(), SqlOptions::default()),

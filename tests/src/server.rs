@@ -85,6 +85,11 @@ impl Server {
         self.data.path()
     }
 
+    /// The folder, to start another server on it when this one is dead.
+    pub fn folder(&self) -> Arc<TempDir> {
+        self.data.clone()
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

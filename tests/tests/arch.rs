@@ -44,6 +44,7 @@ const OWNED: &[(&str, &[&str])] = &[
     ("wasmtime", &["noetl-host", "noetl-bench"]),
     ("rusqlite", &["noetl-store"]),
     ("postgres-protocol", &["noetl-store"]),
+    ("async-nats", &["noetl-store"]),
     ("axum", &["noetl-http"]),
 ];
 

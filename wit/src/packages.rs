@@ -47,6 +47,8 @@ pub const SOURCES: &[Source] = sources![
     "secrets" "0.1.0",
     "files" "0.1.0",
     "sql" "0.1.0",
+    "nats" "0.1.0",
+    "process" "0.1.0",
     "worlds" "0.1.0",
     "interpreter" "0.1.0",
     "engine" "0.1.0",

@@ -37,6 +37,8 @@ pub enum Capability {
     Secrets,
     Files,
     Sql,
+    Nats,
+    Process,
 }
 
 impl Ring {
@@ -78,7 +80,7 @@ impl Ring {
 }
 
 impl Capability {
-    pub const ALL: [Capability; 11] = [
+    pub const ALL: [Capability; 13] = [
         Capability::Log,
         Capability::Metrics,
         Capability::Clock,
@@ -90,6 +92,8 @@ impl Capability {
         Capability::Secrets,
         Capability::Files,
         Capability::Sql,
+        Capability::Nats,
+        Capability::Process,
     ];
 
     pub fn name(self) -> &'static str {
@@ -105,6 +109,8 @@ impl Capability {
             Capability::Secrets => "secrets",
             Capability::Files => "files",
             Capability::Sql => "sql",
+            Capability::Nats => "nats",
+            Capability::Process => "process",
         }
     }
 
@@ -159,7 +165,7 @@ impl FromStr for Capability {
         Capability::ALL.into_iter().find(|capability| capability.name() == text).ok_or_else(|| InvalidId {
             what: "capability",
             given: text.to_owned(),
-            rule: "use log, metrics, clock, random, kv, objects, payload, http-client, secrets, files or sql",
+            rule: "use log, metrics, clock, random, kv, objects, payload, http-client, secrets, files, sql, nats or process",
         })
     }
 }

@@ -34,7 +34,7 @@ macro_rules! end_to_end {
 }
 
 /// The suites that use programs which are not part of the project.
-const WITH_PROGRAMS: [&str; 4] = ["supply", "engine_faults", "sql", "compat"];
+const WITH_PROGRAMS: [&str; 5] = ["supply", "engine_faults", "sql", "nats_tool", "compat"];
 
 const SUITES: &[Suite] = &[
     Suite {
@@ -93,6 +93,8 @@ const SUITES: &[Suite] = &[
     end_to_end!("engine_swap", "the engine's services replaced and broken while playbooks run"),
     end_to_end!("engine_replay", "components and native code fold alike"),
     end_to_end!("sql", "databases: every type, transactions, time, pools, and the tools over them"),
+    end_to_end!("http_tool", "the tool http: bodies, classes of failure, lost calls, results by reference"),
+    end_to_end!("nats_tool", "the tools nats, subscription and shell"),
     end_to_end!("engine_cli", "playbooks through the command, with and without a server"),
     end_to_end!("compat", "playbooks of others, held against their oracles"),
 ];

@@ -36,6 +36,8 @@ pub enum Kind {
     Capabilities,
     /// Names of environment variables.
     Variables,
+    /// Programs, by name or by path.
+    Programs,
     /// Pools and their sizes: `name=number`.
     Pools,
     /// Namespaces and who must have signed what lies there: `namespace=key|key`.
@@ -167,6 +169,14 @@ pub const TABLE: &[Row] = rows! {
         "Folder of the SQLite databases that plugins with the capability `sql` reach by name, a folder a tenant in it. Empty means that there are none but those in memory.";
     "sql.connections": number(1, 1000, "connections"), "16", "0.1.0",
         "Connections to a PostgreSQL server for one credential of a tenant; further scripts wait.";
+    "policy.insecure_tls": Kind::Flag, "false", "0.1.0",
+        "Whether a request of a plugin may ask not to have the server's certificate verified (`verify_ssl: false` of the tool `http`). Whoever is on the way can then read and change what is sent, credentials included.";
+    "policy.shell": Kind::Flag, "false", "0.1.0",
+        "Whether playbooks may run programs of this machine with the tool `shell`. They run outside of every sandbox, as the user of the server: whoever may start a playbook can do what that user can.";
+    "policy.shell_programs": Kind::Programs, "", "0.1.0",
+        "Programs that `policy.shell` is for, as playbooks name them; any when empty. A command that is one text runs in the program `sh`, a command that is a list runs its first word.";
+    "policy.shell_folder": Kind::Folder, "", "0.1.0",
+        "Folder that programs run in; a playbook can name one below it. Empty gives each call an empty folder of its own, which goes with the call.";
     "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
         "Log lines of plugins kept in memory for `noetl plugin logs`; the oldest go first.";
     "engine.shards": number(0, 1024, "threads"), "0", "0.1.0",
@@ -229,7 +239,7 @@ impl Kind {
                 self.check(Value::Number(number))
             }
             Kind::Secret => self.check(Value::Secret(text.to_owned())),
-            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools | Kind::Signers => {
+            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Programs | Kind::Pools | Kind::Signers => {
                 let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
                 self.check(Value::List(words.map(str::to_owned).collect()))
             }
@@ -255,7 +265,7 @@ impl Kind {
                 let text = value.as_str().ok_or_else(|| wanted("a string"))?;
                 self.check(Value::Secret(text.to_owned()))
             }
-            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Pools | Kind::Signers => {
+            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Programs | Kind::Pools | Kind::Signers => {
                 let items = value.as_array().ok_or_else(|| wanted("a list of strings"))?;
                 let words = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
                 self.check(Value::List(words.collect::<Option<_>>().ok_or("every item must be a string")?))
@@ -280,6 +290,7 @@ impl Kind {
                 list.iter().try_for_each(|word| known_word(word, &names))?;
             }
             (Kind::Variables, Value::List(list)) => list.iter().try_for_each(|name| variable(name))?,
+            (Kind::Programs, Value::List(list)) => list.iter().try_for_each(|name| program(name))?,
             (Kind::Pools, Value::List(list)) => pools(list).map(drop)?,
             (Kind::Signers, Value::List(list)) => signers(list).map(drop)?,
             (Kind::Secret, Value::Secret(secret)) if (1..SHORTEST_SECRET).contains(&secret.len()) => {
@@ -302,6 +313,7 @@ impl Kind {
             Kind::Words(words) => format!("list of {}", quoted(words)),
             Kind::Capabilities => format!("list of {}", quoted(&Capability::ALL.map(Capability::name))),
             Kind::Variables => "list of names of environment variables".to_owned(),
+            Kind::Programs => "list of names or absolute paths of programs".to_owned(),
             Kind::Pools => "list of `name=number`, each number from 1 to 100000".to_owned(),
             Kind::Signers => "list of `namespace=key`, with `|` between keys of which one is enough".to_owned(),
             Kind::Secret => format!("text of at least {SHORTEST_SECRET} bytes, or empty; never shown"),
@@ -316,6 +328,15 @@ fn variable(name: &str) -> Result<(), String> {
     let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let good = name.chars().all(letters) && !name.is_empty() && !name.starts_with(|first: char| first.is_ascii_digit());
     if good { Ok(()) } else { Err(format!("`{name}` cannot be the name of an environment variable")) }
+}
+
+fn program(name: &str) -> Result<(), String> {
+    let good = name.starts_with('/') || !(name.is_empty() || name.contains('/'));
+    if good {
+        Ok(())
+    } else {
+        Err(format!("`{name}` is not a program: write its name, such as `git`, or a whole path"))
+    }
 }
 
 /// Names and sizes of pools as they are written.
@@ -441,6 +462,8 @@ mod tests {
         let kind = row("engine.environment").expect("row").kind;
         assert!(kind.parse_text("HOME,_X9").is_ok());
         assert!(kind.parse_text("A=B").is_err() && kind.parse_text("9X").is_err());
+        let kind = row("policy.shell_programs").expect("row").kind;
+        assert!(kind.parse_text("git,/usr/bin/env").is_ok() && kind.parse_text("bin/git").is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use noetl_contract::{Capability, CapabilitySet, Limits};
 use noetl_dispatch::compile::CompileOptions;
 use noetl_dispatch::engine::EngineOptions;
 use noetl_dispatch::sql::SqlOptions;
-use noetl_dispatch::{FaultClass, Options, RollbackOptions};
+use noetl_dispatch::{FaultClass, Options, RollbackOptions, Shell};
 use noetl_http::HttpOptions;
 use noetl_registry::signatures::SignerPolicy;
 use noetl_store::wallet::Retention;
@@ -61,6 +61,8 @@ pub fn kernel(settings: &Settings) -> Options {
             folder: Some(settings.text("sql.folder")).filter(|folder| !folder.is_empty()).map(PathBuf::from),
             connections: settings.number("sql.connections") as usize,
         },
+        insecure_tls: settings.flag("policy.insecure_tls"),
+        shell: shell(settings),
         max_payload: mib("host.max_payload_mb"),
         rollback: rollback(settings),
         log_lines: settings.number("logs.keep_lines") as usize,
@@ -90,6 +92,13 @@ fn engine(settings: &Settings) -> EngineOptions {
         lenient: settings.text("engine.failures") == "lenient",
         environment: settings.list("engine.environment").to_vec(),
     }
+}
+
+fn shell(settings: &Settings) -> Option<Shell> {
+    let folder = settings.text("policy.shell_folder");
+    let folder = (!folder.is_empty()).then(|| PathBuf::from(folder));
+    let programs = settings.list("policy.shell_programs").to_vec();
+    settings.flag("policy.shell").then_some(Shell { programs, folder })
 }
 
 fn denied(settings: &Settings) -> CapabilitySet {
@@ -175,6 +184,15 @@ mod tests {
         assert_eq!(given.pools, [("shared".to_owned(), 1), ("system".to_owned(), 2), ("big".to_owned(), 3)]);
         let (default, own) = (engine(""), EngineOptions::default());
         assert_eq!((default.shards, default.pools, default.lenient), (own.shards, own.pools, own.lenient));
+    }
+
+    #[test]
+    fn programs_run_only_where_the_operator_says_so() {
+        assert!(kernel(&settings("[policy]\nshell_programs = [\"git\"]\n")).shell.is_none());
+        let shell =
+            kernel(&settings("[policy]\nshell = true\nshell_programs = [\"git\"]\nshell_folder = \"/srv\"\n")).shell;
+        let shell = shell.expect("switched on");
+        assert_eq!((shell.programs, shell.folder), (vec!["git".to_owned()], Some(PathBuf::from("/srv"))));
     }
 
     #[test]

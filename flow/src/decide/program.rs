@@ -302,19 +302,40 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
     TaskLine { line, kinds, retry_safe: retry_safe(&spec.tools), refers }
 }
 
-/// The kind of a tool, and of a plugin by its path which one.
+/// The kind of a tool, and of a plugin by its path which one; marked if this call of it may be made again.
 fn kind_of(tool: &Tool) -> String {
     let plugin = tool.config.get("plugin").filter(|_| tool.kind == "wasm");
     let path = plugin.and_then(|plugin| plugin.as_str().or_else(|| plugin.get("path")?.as_str()));
     match path.filter(|path| !crate::template::is_template(path)) {
         Some(path) => format!("wasm:{path}"),
+        None if may_repeat(tool) == Some(true) => format!("{}{REPEATABLE}", tool.kind),
         None => tool.kind.clone(),
     }
 }
 
+/// Follows the kind of a tool whose call may be made again, whatever the tool says of itself.
+const REPEATABLE: &str = ":again";
+
+/// Whether a call with an unknown outcome may be made again, as far as the playbook tells: by its word, and for HTTP by the
+/// method, since a server that has done these twice has done them once.
+fn may_repeat(tool: &Tool) -> Option<bool> {
+    const HARMLESS: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+    const SENDS: [&str; 7] = ["json", "body", "form", "data", "payload", "text", "body_ref"];
+    if tool.retry_safe.is_some() || tool.kind != "http" {
+        return tool.retry_safe;
+    }
+    let harmless = match tool.config.get("method") {
+        None | Some(Json::Null) => !SENDS.iter().any(|name| tool.config.contains_key(*name)),
+        Some(method) => method
+            .as_str()
+            .is_some_and(|method| HARMLESS.iter().any(|harmless| harmless.eq_ignore_ascii_case(method.trim()))),
+    };
+    harmless.then_some(true)
+}
+
 /// What the playbook says of all tools together: one that must not run again decides.
 fn retry_safe(tools: &[Tool]) -> Option<bool> {
-    let said: Vec<Option<bool>> = tools.iter().map(|tool| tool.retry_safe).collect();
+    let said: Vec<Option<bool>> = tools.iter().map(may_repeat).collect();
     if said.contains(&Some(false)) {
         return Some(false);
     }

@@ -138,3 +138,39 @@ fn a_step_of_an_outer_loop_waits_for_an_inner_one() {
     assert!(!graph.is_fan_in(outer) && !graph.is_fan_in(inner));
     assert!(graph.same_knot(inner, outer) && !graph.same_knot(merge, 6));
 }
+
+#[test]
+fn a_request_may_be_made_again_if_its_method_says_so() {
+    let command = |tool: Json| {
+        let text = json!({"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "g", "path": "g"},
+            "workflow": [{"step": "start", "tool": tool}]});
+        let playbook = parse(&text.to_string(), false).expect("a playbook").playbook;
+        let program = super::program::Program::new(playbook).expect("it compiles");
+        match &program.prepared(0).work {
+            super::program::PreparedWork::Task(task) => (task.retry_safe, task.kinds.clone()),
+            _ => panic!("a task"),
+        }
+    };
+    let kinds = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>();
+    for (tool, safe, named) in [
+        (json!({"kind": "http", "url": "u"}), Some(true), &["http:again"][..]),
+        (json!({"kind": "http", "url": "u", "method": "put", "json": 1}), Some(true), &["http:again"]),
+        (json!({"kind": "http", "url": "u", "method": "POST"}), None, &["http"]),
+        (json!({"kind": "http", "url": "u", "json": {}}), None, &["http"]),
+        (json!({"kind": "http", "url": "u", "method": "{{ how }}"}), None, &["http"]),
+        (json!({"kind": "http", "url": "u", "spec": {"retry_safe": false}}), Some(false), &["http"]),
+        (
+            json!({"kind": "http", "url": "u", "method": "POST", "spec": {"retry_safe": true}}),
+            Some(true),
+            &["http:again"],
+        ),
+        (json!([{"kind": "http", "url": "u"}, {"kind": "noop"}]), None, &["http:again", "noop"]),
+        (
+            json!([{"kind": "http", "url": "u"}, {"kind": "http", "method": "POST", "url": "u"}]),
+            None,
+            &["http", "http:again"],
+        ),
+    ] {
+        assert_eq!(command(tool.clone()), (safe, kinds(named)), "{tool}");
+    }
+}

@@ -1,9 +1,9 @@
 //! What came of calling a tool or running a playbook, as the rules see it.
 //!
 //! A failure is a value like any other: rules decide what to make of it. Some tools answer with a failure: HTTP tools
-//! answer whatever the server said, and a status of 400 and above is an error of the kinds below. A tool that has
-//! something to say beside its failure, such as what a script printed before it broke, answers with the field `_failure`
-//! (`code`, `message`, `retryable`) among its own.
+//! answer whatever the server said, and a status of 400 and above is an error of the kinds below; programs answer with what
+//! they wrote, whatever their exit code is. A tool that has something to say beside its failure, such as what a script
+//! printed before it broke, answers with the field `_failure` (`code`, `message`, `retryable`) among its own.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -138,7 +138,7 @@ impl Outcome {
             "data": self.data,
             "error": self.failure.as_ref().map(|failure| json!({
                 "kind": failure.code, "code": failure.code, "message": failure.message,
-                "retryable": failure.retryable, "status": http_status,
+                "retryable": failure.retryable, "status": http_status, "retry_after": retry_after(&self.data),
             })),
             "meta": {"attempt": attempt, "duration_ms": self.duration_ms},
         });
@@ -195,7 +195,11 @@ fn answer(kind: &str, answered: Answered) -> Outcome {
         fields.insert("_media_type".to_owned(), media_type.into());
         output = Json::Object(fields);
     }
-    let failure = (kind == "http").then(|| http_failure(&output)).flatten();
+    let failure = match kind {
+        "http" => http_failure(&output),
+        "shell" => program_failure(&output),
+        _ => None,
+    };
     Outcome { failure, ..Outcome::success(output) }
 }
 
@@ -210,6 +214,29 @@ fn own_failure(output: &Json) -> Option<Failure> {
 fn sqlstate(message: &str) -> Option<&str> {
     let (_, state) = message.strip_suffix(']')?.rsplit_once("[SQLSTATE ")?;
     Some(state).filter(|state| state.len() == 5)
+}
+
+/// The seconds a server asks to be left alone for. A date says nothing to whoever has no clock.
+fn retry_after(output: &Json) -> Option<Json> {
+    let text = output.get("headers")?.get("retry-after")?.as_str()?.trim();
+    let seconds: f64 = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)?;
+    Some(if seconds.fract() == 0.0 && seconds < 1e15 { Json::from(seconds as u64) } else { Json::from(seconds) })
+}
+
+/// The failure a program's end is.
+fn program_failure(output: &Json) -> Option<Failure> {
+    let said = |name: &str| output.get(name).filter(|value| !value.is_null());
+    if said("timed_out").and_then(Json::as_bool) == Some(true) {
+        let message = "the program did not end in time and was killed".to_owned();
+        return Some(Failure { code: "timeout".to_owned(), message, retryable: true });
+    }
+    let message = match (said("exit_code").and_then(Json::as_i64), said("signal").and_then(Json::as_i64)) {
+        (Some(0), _) => return None,
+        (Some(code), _) => format!("the program ended with exit code {code}"),
+        (None, Some(signal)) => format!("the program was ended by signal {signal}"),
+        (None, None) => return None,
+    };
+    Some(Failure { code: "exit_code".to_owned(), message, retryable: false })
 }
 
 /// The failure an HTTP answer is.

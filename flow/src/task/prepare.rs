@@ -7,7 +7,7 @@ use super::outcome::{Outcome, Wanted};
 use super::plan::Planned;
 use super::scope::Scope;
 use super::turn::{Action, Call, Execute};
-use crate::template::{RenderError, from_json, is_truthy};
+use crate::template::{RenderError, from_json, is_truthy, payload_of};
 
 type Fields = Map<String, Json>;
 
@@ -46,6 +46,7 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
         label: tool.label.clone(),
         attempt: caller.attempt,
     };
+    call.body = referred(&tool.kind, &config, &input);
     let arguments = if tool.kind == "wasm" {
         name_plugin(&mut call, &config).map_err(invalid)?;
         input
@@ -84,6 +85,14 @@ fn rendered(tool: &Planned, scope: &Scope<'_>) -> Result<(Fields, Fields), Rende
     }
 }
 
+/// The payload that goes to the tool beside its arguments, by its sha256: what `body_ref` refers to, and for an artefact
+/// the reference itself. Whether there is such a payload, and whose it is, is known to whoever keeps it.
+fn referred(kind: &str, config: &Fields, input: &Fields) -> Option<String> {
+    let names: &[&str] = if kind == "artifact" { &["result_ref", "ref", "uri"] } else { &["body_ref"] };
+    let fields = if kind == "wasm" { [config, config] } else { [config, input] };
+    names.iter().flat_map(|name| fields.map(|fields| fields.get(*name))).flatten().find_map(payload_of)
+}
+
 fn invalid(message: String) -> Box<Outcome> {
     Box::new(Outcome::failure("invalid_input", message, false))
 }
@@ -114,8 +123,8 @@ fn name_plugin(call: &mut Call, config: &Fields) -> Result<(), String> {
 }
 
 fn execute(tool: &Planned, input: Fields, config: Fields) -> Result<Prepared, Box<Outcome>> {
-    let path =
-        text(&config, "path").ok_or_else(|| invalid(format!("`{}` does not say which playbook to run", tool.label)))?;
+    let path = text(&config, "path").or_else(|| text(&config, "catalog_id"));
+    let path = path.ok_or_else(|| invalid(format!("`{}` does not say which playbook to run", tool.label)))?;
     let version = match config.get("version") {
         None | Some(Json::Null) => None,
         Some(version) => {

@@ -44,7 +44,7 @@ pub(crate) use keychain::KEYCHAIN;
 pub use keychain::keychain;
 pub use minijinja::Value;
 pub use references::References;
-pub use step::{payload_address, step_value};
+pub use step::{payload_address, payload_of, step_value};
 pub use tree::Tree;
 pub use value::{from_json, is_truthy, to_json};
 

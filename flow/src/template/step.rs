@@ -34,6 +34,19 @@ pub fn payload_address(reference: &Reference) -> String {
     format!("noetl://payload/{}", reference.sha256)
 }
 
+/// The sha256 of a payload that is written down: its address, or a result that has one.
+pub fn payload_of(written: &Json) -> Option<String> {
+    let text = match written {
+        Json::String(text) => text.as_str(),
+        Json::Object(fields) => ["_ref", "ref", "_uri", "uri"].iter().find_map(|name| fields.get(*name)?.as_str())?,
+        _ => return None,
+    };
+    let text = text.trim();
+    let digest = ["noetl://payload/", "sha256:"].iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(text);
+    let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest.then(|| digest.to_ascii_lowercase())
+}
+
 /// A list or a map with the names above.
 #[derive(Debug)]
 struct StepResult {

@@ -20,6 +20,8 @@ use noetl_contract::{CapabilitySet, Limits};
 use noetl_host::caps::files::Files;
 use noetl_host::caps::http_client::{Direct, Outbound};
 use noetl_host::caps::sql::{Databases, SqlOptions};
+use noetl_host::caps::nats::Connections;
+use noetl_host::caps::process::Programs;
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
 use noetl_host::egress::Addresses;
@@ -59,6 +61,7 @@ pub use heard::Ear;
 pub use logbook::{LogBook, LogFilter, LogLine};
 pub use noetl_host::caps::log::Level;
 pub use noetl_host::caps::payload::{Payload, Writer};
+pub use noetl_host::caps::process::Shell;
 pub use noetl_host::fair::{Budget, Reservation};
 pub use noetl_host::{Failure, FaultClass, HostCall, Script, caps::http_client, caps::sql, compile};
 pub use push::{Push, Pushed};
@@ -87,6 +90,10 @@ pub struct Options {
     /// What plugins may read with the capability `files`; `{tenant}` in it is the tenant's name.
     pub files: Option<String>,
     pub sql: SqlOptions,
+    /// Whether requests may ask not to have a server's certificate verified.
+    pub insecure_tls: bool,
+    /// Programs of this machine; none may run when absent.
+    pub shell: Option<Shell>,
     pub max_payload: u64,
     pub rollback: RollbackOptions,
     pub log_lines: usize,
@@ -130,6 +137,8 @@ impl Options {
             http_private_addresses: false,
             files: None,
             sql: SqlOptions::default(),
+            insecure_tls: false,
+            shell: None,
             max_payload: 4 << 30,
             rollback: RollbackOptions::default(),
             log_lines: 10_000,
@@ -187,7 +196,7 @@ impl Kernel {
         let addresses = Addresses { private: options.http_private_addresses };
         let http: Arc<dyn Outbound> = match options.outbound.clone() {
             Some(outbound) => outbound,
-            None => Arc::new(Direct::new(addresses)?),
+            None => Arc::new(Direct::new(addresses, options.insecure_tls)?),
         };
 
         let key = options.wallet_key.clone().unwrap_or_else(|| KeySource::File(folder.wallet_key_file()));
@@ -202,6 +211,8 @@ impl Kernel {
             wallet: Arc::new(heard::Heard(wallet.clone())),
             files: Files::new(options.files.as_deref()),
             sql: Databases::new(addresses, options.sql.clone()),
+            nats: Connections::new(addresses),
+            programs: Programs::new(options.shell.clone()),
             max_payload: options.max_payload,
         };
         let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;

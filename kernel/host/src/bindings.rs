@@ -18,6 +18,8 @@ wasmtime::component::bindgen!({
         "../../wit/secrets/0.1.0",
         "../../wit/files/0.1.0",
         "../../wit/sql/0.1.0",
+        "../../wit/nats/0.1.0",
+        "../../wit/process/0.1.0",
         "../../wit/worlds/0.1.0",
     ],
     imports: {
@@ -27,6 +29,8 @@ wasmtime::component::bindgen!({
         "noetl:secrets/secrets": async | trappable,
         "noetl:files/files": async | trappable,
         "noetl:sql/sql": async | trappable,
+        "noetl:nats/nats": async | trappable,
+        "noetl:process/process": async | trappable,
         default: trappable,
     },
     with: {

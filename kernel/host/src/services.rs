@@ -38,6 +38,8 @@ mod bindings {
             "../../wit/secrets/0.1.0",
             "../../wit/files/0.1.0",
             "../../wit/sql/0.1.0",
+            "../../wit/nats/0.1.0",
+            "../../wit/process/0.1.0",
             "../../wit/worlds/0.1.0",
             "../../wit/engine/0.1.0",
         ],

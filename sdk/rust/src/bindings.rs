@@ -24,6 +24,8 @@ macro_rules! generate {
                 "../../wit/secrets/0.1.0",
                 "../../wit/files/0.1.0",
                 "../../wit/sql/0.1.0",
+                "../../wit/nats/0.1.0",
+                "../../wit/process/0.1.0",
                 "../../wit/worlds/0.1.0",
                 $($package)?
             ],
@@ -48,6 +50,8 @@ generate! {
             import noetl:secrets/secrets@0.1.0;
             import noetl:files/files@0.1.0;
             import noetl:sql/sql@0.1.0;
+            import noetl:nats/nats@0.1.0;
+            import noetl:process/process@0.1.0;
             import noetl:worlds/diagnostics@0.1.0;
             import noetl:worlds/failures@0.1.0;
             import noetl:worlds/tooling@0.1.0;
@@ -58,7 +62,7 @@ generate! {
 }
 
 macro_rules! exporting_world {
-    ($world:literal, $export:literal $(, $interface:literal: $module:path)?) => {
+    ($world:literal, $export:literal $(, $interface:literal: $module:path)*) => {
         generate! {
             []
             world: $world,
@@ -74,9 +78,10 @@ macro_rules! exporting_world {
                 "noetl:secrets/secrets@0.1.0": crate::bindings::noetl::secrets::secrets,
                 "noetl:files/files@0.1.0": crate::bindings::noetl::files::files,
                 "noetl:sql/sql@0.1.0": crate::bindings::noetl::sql::sql,
+                "noetl:nats/nats@0.1.0": crate::bindings::noetl::nats::nats,
                 "noetl:worlds/diagnostics@0.1.0": crate::bindings::noetl::worlds::diagnostics,
                 "noetl:worlds/failures@0.1.0": crate::bindings::noetl::worlds::failures,
-                $($interface: $module,)?
+                $($interface: $module,)*
             },
             pub_export_macro: true,
             export_macro_name: $export,
@@ -93,7 +98,8 @@ pub mod tool {
     exporting_world!(
         "noetl:worlds/tool",
         "export_tool",
-        "noetl:worlds/tooling@0.1.0": crate::bindings::noetl::worlds::tooling
+        "noetl:worlds/tooling@0.1.0": crate::bindings::noetl::worlds::tooling,
+        "noetl:process/process@0.1.0": crate::bindings::noetl::process::process
     );
 }
 

@@ -17,6 +17,9 @@ use crate::bindings::noetl::http_client::http_client::{self, HttpError};
 use crate::payload::{self, Payload};
 use crate::redirect;
 
+/// A word to the host, which takes it off before anything is sent.
+const TLS_HEADER: &str = "noetl-tls";
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -53,10 +56,21 @@ impl From<Error> for Failure {
             Error::Denied(_) => Self::new("denied", error),
             Error::Timeout => Self::retryable("timeout", error),
             Error::TooLarge(_) => Self::new("too_large", error),
-            Error::Failed(_) => Self::retryable("http_failed", error),
+            Error::Failed(ref reason) => match kind_of(reason) {
+                "tls" => Self::new("tls", error),
+                kind => Self::retryable(kind, error),
+            },
             Error::Payload(error) => error.into(),
         }
     }
+}
+
+/// What failed, as the host says it in front of the reason: `connect: ...`. A certificate that is not good is not better at
+/// the next attempt; everything else may be.
+fn kind_of(reason: &str) -> &'static str {
+    let known = ["connect", "dns", "tls"];
+    let said = reason.split(':').next().unwrap_or_default();
+    known.into_iter().find(|kind| *kind == said).unwrap_or("http_failed")
 }
 
 pub fn get(url: impl Into<String>) -> Request {
@@ -119,6 +133,12 @@ impl Request {
     pub fn follow(mut self, most: u32) -> Self {
         self.redirects = most;
         self
+    }
+
+    /// Do not look at the server's certificate. The host refuses that unless the operator permits it
+    /// (`policy.insecure_tls`).
+    pub fn unverified(self) -> Self {
+        self.header(TLS_HEADER, "unverified")
     }
 
     /// Send a payload as it is, streamed by the host.
@@ -231,5 +251,17 @@ mod tests {
         assert!(!is_passing(404) && !is_passing(401));
         assert!(Failure::from(Error::Timeout).retryable);
         assert!(!Failure::from(Error::Denied("example.com".into())).retryable);
+    }
+
+    #[test]
+    fn what_failed_is_the_code() {
+        let code = |reason: &str| {
+            let failure = Failure::from(Error::Failed(reason.into()));
+            (failure.code, failure.retryable)
+        };
+        assert_eq!(code("connect: refused"), ("connect".to_owned(), true));
+        assert_eq!(code("dns: no such name"), ("dns".to_owned(), true));
+        assert_eq!(code("tls: unknown issuer"), ("tls".to_owned(), false));
+        assert_eq!(code("more than 5 redirects: x"), ("http_failed".to_owned(), true));
     }
 }

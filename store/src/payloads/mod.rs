@@ -27,6 +27,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use crate::folder::{create_folder_durably, sync_folder};
 
+mod owners;
 mod sealed;
 mod writer;
 

@@ -162,6 +162,11 @@ fn answers_become_results_and_failures_errors() {
         ("http", Ok(json!({"status_code": 422})), Some("client_error"), false),
         ("http", Ok(json!({"status_code": 503})), Some("server_error"), true),
         ("http", Err("!timeout"), Some("timeout"), true),
+        ("shell", Ok(json!({"exit_code": 0, "stdout": "x"})), None, false),
+        ("shell", Ok(json!({"exit_code": 3, "stdout": "x"})), Some("exit_code"), false),
+        ("shell", Ok(json!({"exit_code": null, "signal": 9, "timed_out": false})), Some("exit_code"), false),
+        ("shell", Ok(json!({"exit_code": null, "signal": 9, "timed_out": true})), Some("timeout"), true),
+        ("test", Ok(json!({"exit_code": 3})), None, false),
         ("test", Err("invalid_input"), Some("invalid_input"), false),
         ("test", Err("?gone"), Some("outcome_unknown"), false),
     ] {
@@ -240,4 +245,31 @@ fn a_tool_may_fail_and_have_something_to_say() {
     let odd = json!({"_failure": "no"});
     let ran = run(&object(tool("t", json!({}))), json!({}), &mut answers([Ok(odd.clone())]));
     assert_eq!((ran.code(), ran.data()), (None, &odd));
+}
+
+#[test]
+fn a_payload_goes_to_a_tool_by_its_reference() {
+    let digest = "ab".repeat(32);
+    let address = format!("noetl://payload/{digest}");
+    let body = |kind: &str, config: Json, input: Json| {
+        let spec = object(tool("t", json!({"kind": kind, "config": config, "input": input})));
+        run(&spec, json!({"at": address, "result": {"_ref": address}}), &mut answers([Ok(json!(1))])).calls[0]
+            .body
+            .clone()
+    };
+    for (kind, config, input) in [
+        ("artifact", json!({"action": "get"}), json!({"result_ref": "{{ at }}"})),
+        ("artifact", json!({"ref": "{{ result }}"}), json!({})),
+        ("artifact", json!({"uri": "{{ at | upper | replace('NOETL://PAYLOAD/', 'noetl://payload/') }}"}), json!({})),
+        ("http", json!({"url": "http://a/", "body_ref": "{{ at }}"}), json!({})),
+    ] {
+        assert_eq!(body(kind, config.clone(), input), Some(digest.clone()), "{kind} {config}");
+    }
+    for (kind, config, input) in [
+        ("artifact", json!({"action": "get"}), json!({"result_ref": ""})),
+        ("artifact", json!({"ref": "noetl://payload/short"}), json!({})),
+        ("http", json!({"url": "http://a/", "ref": "{{ at }}"}), json!({"result_ref": "{{ at }}"})),
+    ] {
+        assert_eq!(body(kind, config.clone(), input), None, "{kind} {config}");
+    }
 }

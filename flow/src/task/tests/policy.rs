@@ -16,6 +16,18 @@ fn the_envelope_tells_what_happened() {
         ("test", Ok(json!({"x": 1})), "output.status == 'success' and output.data.x == 1 and not output.error", true),
         ("test", Ok(json!({"x": 1})), "output.error.retryable", false),
         ("test", Ok(json!({"x": 1})), "output.http is defined", false),
+        (
+            "http",
+            Ok(json!({"status_code": 429, "headers": {"retry-after": " 7 "}})),
+            "output.error.retry_after == 7 and output.error.retryable",
+            true,
+        ),
+        (
+            "http",
+            Ok(json!({"status_code": 503, "headers": {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}})),
+            "output.error.retry_after is none",
+            true,
+        ),
         ("test", Ok(json!(1)), "output.meta.attempt == 1 and _attempt == 1 and output.meta.duration_ms == 5", true),
         ("test", Err("!timeout"), "output.status == 'error' and output.error.kind == 'timeout'", true),
         ("test", Err("!timeout"), "output.error.code == 'timeout' and output.error.message == 'it is !timeout'", true),

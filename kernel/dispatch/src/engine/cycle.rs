@@ -47,7 +47,7 @@ pub(super) struct Cycle {
     pub(super) withdrawn: Vec<TaskKey>,
     pub(super) ended: Vec<(ExecutionId, Ended)>,
     pub(super) recorded: Vec<oneshot::Sender<Result<bool, EngineError>>>,
-    pub(super) keep: Vec<Bytes>,
+    pub(super) keep: Vec<(Tenant, Bytes)>,
     /// What follows from it and had to wait for the next cycle.
     pub(super) later: Vec<Queued>,
 }
@@ -114,8 +114,10 @@ impl Shard {
             cycle.recorded.drain(..).for_each(|answer| drop(answer.send(Ok(false))));
             return;
         }
-        for bytes in std::mem::take(&mut cycle.keep) {
-            if let Err(error) = kernel.payloads().put_bytes(bytes).await {
+        for (tenant, bytes) in std::mem::take(&mut cycle.keep) {
+            let digest = Digest::of(&bytes);
+            let payloads = kernel.payloads();
+            if let Err(error) = tokio::try_join!(payloads.put_bytes(bytes), payloads.give(&tenant, &digest)) {
                 self.failed(cycle, &AppendError::Io(Arc::new(error)));
                 return;
             }

@@ -100,7 +100,8 @@ impl Shard {
                         }
                     }
                 }
-                cycle.keep.extend(queued.about.keep.take());
+                let kept = queued.about.keep.take();
+                cycle.keep.extend(kept.map(|bytes| (queued.about.tenant.clone(), bytes)));
                 self.reported(&queued.input.what, execution);
                 self.apply(kernel, cycle, &queued, decided, decision.decided_by, next, pure);
                 if !queued.about.derived {
@@ -159,7 +160,7 @@ impl Shard {
         let Some(live) = self.live.get_mut(&execution) else { return };
         let tenant = live.tenant.clone();
         self.shared.metrics.events.inc_by(record(cycle, live, execution, &decided, decided_by));
-        cycle.keep.extend(decided.keep.into_iter().map(Bytes::from));
+        cycle.keep.extend(decided.keep.into_iter().map(|bytes| (tenant.clone(), Bytes::from(bytes))));
         if let Some(at) = decided.wake_at {
             self.timers.set(Due::Wake(execution), at);
         } else {

@@ -49,6 +49,11 @@ impl InlineTools {
     }
 }
 
+/// A kind without the mark that this call of it may be made again.
+pub(super) fn plain(kind: &str) -> &str {
+    kind.strip_suffix(":again").unwrap_or(kind)
+}
+
 fn look_up(kernel: &Kernel, tenant: &Tenant, kind: &str) -> Option<Inline> {
     let path = PluginPath::new(format!("tools/{kind}")).ok()?;
     let entry = kernel.catalog.resolve(tenant, &path, &Selector::default()).ok()?.entry;
@@ -69,7 +74,7 @@ impl Shard {
         let inline = &mut self.inline;
         !task.command.tools.is_empty()
             && task.command.timeout_ms.is_none()
-            && task.command.tools.iter().all(|kind| inline.get(kernel, &task.tenant, kind).is_some())
+            && task.command.tools.iter().all(|kind| inline.get(kernel, &task.tenant, plain(kind)).is_some())
     }
 
     /// Calls a pure tool here and now; nothing when it is not one after all.
@@ -176,7 +181,7 @@ async fn outside(kernel: &Arc<Kernel>, tenant: Tenant, key: &TaskKey, call: Call
         Ok(reply) => {
             let outcome = match reply.outcome {
                 Err(failure) => Err(own_failure(failure)),
-                Ok(output) => answered(kernel, output).await,
+                Ok(output) => answered(kernel, &tenant, output).await,
             };
             called(&reply.path, &reply.version, &reply.digest, began.elapsed(), outcome)
         }
@@ -195,7 +200,7 @@ fn ask(kernel: &Kernel, tenant: &Tenant, key: &TaskKey, call: &Call) -> Result<c
     }
     let version = call.version.as_deref().map(Version::parse).transpose();
     let version = version.map_err(|error| failure("unknown_tool", format!("version of `{service}`: {error}")))?;
-    let body = call.body.as_deref().map(|digest| stored(kernel, digest)).transpose()?;
+    let body = call.body.as_deref().map(|digest| stored(kernel, tenant, digest)).transpose()?;
     let capabilities =
         call.capabilities.as_ref().map(|names| {
             names.iter().map(|name| name.parse()).collect::<Result<CapabilitySet, _>>().map_err(
@@ -214,28 +219,36 @@ fn ask(kernel: &Kernel, tenant: &Tenant, key: &TaskKey, call: &Call) -> Result<c
     })
 }
 
-fn stored(kernel: &Kernel, digest: &str) -> Result<Payload, Failed> {
+/// A payload that a playbook refers to. A digest can be written by anybody, so only what was kept for the tenant counts,
+/// and what was kept for another one is as absent as what never was.
+fn stored(kernel: &Kernel, tenant: &Tenant, digest: &str) -> Result<Payload, Failed> {
     let parsed: Digest =
         digest.parse().map_err(|_| failure("reference_missing", format!("`{digest}` is not a digest")))?;
-    let size = kernel.payloads().size(&parsed);
-    let size = size.ok_or_else(|| failure("reference_missing", format!("the payload {digest} is gone")))?;
+    let size = kernel.payloads().size(&parsed).filter(|_| kernel.payloads().belongs(tenant, &parsed));
+    let size = size.ok_or_else(|| {
+        failure(
+            "reference_missing",
+            format!("`{tenant}` has no payload {digest}; it may be of another tenant, or gone"),
+        )
+    })?;
     Ok(Payload::stored(PayloadRef { digest: parsed, size }, "application/octet-stream"))
 }
 
-async fn answered(kernel: &Kernel, output: CallOutput) -> Result<Answered, Failed> {
+async fn answered(kernel: &Kernel, tenant: &Tenant, output: CallOutput) -> Result<Answered, Failed> {
     match output {
         CallOutput::Bytes(bytes) => match text_of(bytes.clone()) {
             Ok(output) => Ok(Answered { output, body: None }),
-            Err(_) => keep(kernel, Payload::memory(bytes, "application/octet-stream"), "{}".to_owned()).await,
+            Err(_) => keep(kernel, tenant, Payload::memory(bytes, "application/octet-stream"), "{}".to_owned()).await,
         },
         CallOutput::Json { output, body: None } => Ok(Answered { output, body: None }),
-        CallOutput::Json { output, body: Some(body) } => keep(kernel, body, output).await,
+        CallOutput::Json { output, body: Some(body) } => keep(kernel, tenant, body, output).await,
     }
 }
 
-async fn keep(kernel: &Kernel, body: Payload, output: String) -> Result<Answered, Failed> {
-    let kept = body.keep(kernel.payloads()).await;
-    let kept = kept.map_err(|error| failure("store_unavailable", format!("the result could not be kept: {error}")))?;
+async fn keep(kernel: &Kernel, tenant: &Tenant, body: Payload, output: String) -> Result<Answered, Failed> {
+    let unkept = |error| failure("store_unavailable", format!("the result could not be kept: {error}"));
+    let kept = body.keep(kernel.payloads()).await.map_err(unkept)?;
+    kernel.payloads().give(tenant, &kept.digest).await.map_err(unkept)?;
     Ok(Answered { output, body: Some((kept.digest.hex(), kept.size, body.media_type().to_owned())) })
 }
 

@@ -21,8 +21,10 @@ pub mod http_client;
 pub mod kv;
 pub mod log;
 pub mod metrics;
+pub mod nats;
 pub mod objects;
 pub mod payload;
+pub mod process;
 pub mod random;
 pub mod secrets;
 pub mod sql;
@@ -34,7 +36,9 @@ pub struct Drivers {
     pub index: Arc<Index>,
     pub payloads: Payloads,
     pub http: Arc<dyn http_client::Outbound>,
-    /// Opens credentials for a connection that a driver makes.
+    pub nats: nats::Connections,
+    pub programs: process::Programs,
+    /// Where credentials are opened, by drivers that make connections.
     pub wallet: Arc<dyn Wallet>,
     pub files: files::Files,
     pub sql: sql::Databases,
@@ -57,6 +61,8 @@ pub(crate) fn link(capability: Capability, linker: &mut Linker<CallState>) -> wa
         Capability::Secrets => wit::secrets::secrets::add_to_linker::<_, Data>(linker, |state| state),
         Capability::Files => wit::files::files::add_to_linker::<_, Data>(linker, |state| state),
         Capability::Sql => wit::sql::sql::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Nats => wit::nats::nats::add_to_linker::<_, Data>(linker, |state| state),
+        Capability::Process => wit::process::process::add_to_linker::<_, Data>(linker, |state| state),
     }
 }
 

@@ -157,6 +157,15 @@ impl CallState {
         Ok(())
     }
 
+    /// For functions whose calls are not written down: what they answer is somebody else's, or has happened.
+    pub(crate) fn not_taped(&mut self, call: &str) -> Result<(), Fault> {
+        if self.tape.is_live() {
+            return Ok(());
+        }
+        let text = format!("a call that uses `{call}` can be neither recorded nor played");
+        Err(self.meter.fail(FaultClass::Trap, text))
+    }
+
     fn no_answer(&mut self, call: &str) -> Fault {
         let text = format!("the case's answer to `{call}` is not one that `{call}` gives: record it again");
         self.meter.fail(FaultClass::Trap, text)

@@ -16,10 +16,14 @@ mod kv;
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "nats")]
+mod nats;
 #[cfg(feature = "objects")]
 mod objects;
 #[cfg(feature = "payload")]
 mod payload;
+#[cfg(feature = "process")]
+mod process;
 #[cfg(feature = "random")]
 mod random;
 #[cfg(feature = "secrets")]
@@ -55,6 +59,10 @@ fn run(input: Vec<u8>) -> Result<Vec<u8>, Failure> {
         files::probe,
         #[cfg(feature = "sql")]
         sql::probe,
+        #[cfg(feature = "nats")]
+        nats::probe,
+        #[cfg(feature = "process")]
+        process::probe,
     ];
     if probes.is_empty() {
         return Ok(input);

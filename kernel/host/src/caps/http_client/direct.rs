@@ -37,24 +37,42 @@ tokio::task_local! {
 /// Sends requests from this machine.
 pub struct Direct {
     client: reqwest::Client,
+    /// The same without a look at certificates, where the operator permits that. Its connections are its own.
+    careless: Option<reqwest::Client>,
     addresses: Addresses,
     requests: Budget,
 }
 
 impl Direct {
-    pub fn new(addresses: Addresses) -> Result<Self, StartError> {
+    /// `insecure_tls`: whether requests may ask not to have the server's certificate verified.
+    pub fn new(addresses: Addresses, insecure_tls: bool) -> Result<Self, StartError> {
         // A second host in the same process finds the provider there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .dns_resolver(Arc::new(Guarded(Resolver::new(addresses))))
-            .pool_max_idle_per_host(KEPT_CONNECTIONS)
-            .pool_idle_timeout(KEPT_FOR)
-            .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| StartError { doing: "make the HTTP client", reason: error.to_string() })?;
-        Ok(Self { client, addresses, requests: Budget::new(0, 0, MOST_REQUESTS) })
+        let resolver = Arc::new(Guarded(Resolver::new(addresses)));
+        let client = |careless: bool| {
+            reqwest::Client::builder()
+                .redirect(reqwest::redirect::Policy::none())
+                .no_proxy()
+                .dns_resolver(resolver.clone())
+                .pool_max_idle_per_host(KEPT_CONNECTIONS)
+                .pool_idle_timeout(KEPT_FOR)
+                .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
+                .tls_danger_accept_invalid_certs(careless)
+                .build()
+                .map_err(|error| StartError { doing: "make the HTTP client", reason: error.to_string() })
+        };
+        let careless = insecure_tls.then(|| client(true)).transpose()?;
+        Ok(Self { client: client(false)?, careless, addresses, requests: Budget::new(0, 0, MOST_REQUESTS) })
+    }
+
+    /// The client for a request.
+    fn client(&self, verified: bool) -> Result<&reqwest::Client, OutboundError> {
+        if verified {
+            return Ok(&self.client);
+        }
+        let denied = "the request wants the server's certificate not to be verified, which an operator can permit with \
+                      `policy.insecure_tls`";
+        self.careless.as_ref().ok_or_else(|| OutboundError::Denied(denied.to_owned()))
     }
 
     /// A slot, and what is left of the time.
@@ -70,11 +88,12 @@ impl Outbound for Direct {
         Box::pin(async move {
             let url = reqwest::Url::parse(&request.url).map_err(|error| OutboundError::Invalid(error.to_string()))?;
             self.check_literal(&url)?;
+            let client = self.client(request.verified)?;
             let method =
                 request.method.parse().map_err(|_| OutboundError::Invalid(format!("method `{}`", request.method)))?;
             let headers = headers(request.headers)?;
             let (slot, time) = self.slot(&request.tenant, request.timeout).await?;
-            let mut builder = self.client.request(method, url).headers(headers).timeout(time);
+            let mut builder = client.request(method, url).headers(headers).timeout(time);
             if let Some((size, body)) = request.body {
                 builder = builder.header("content-length", size).body(reqwest::Body::wrap_stream(body));
             }
@@ -88,7 +107,8 @@ impl Outbound for Direct {
             // The slot goes with the body.
             let body = answer.bytes_stream().map_err(move |error| {
                 let _held = &slot;
-                std::io::Error::other(chain(&error))
+                let kind = if error.is_timeout() { std::io::ErrorKind::TimedOut } else { std::io::ErrorKind::Other };
+                std::io::Error::new(kind, chain(&error))
             });
             Ok(OutboundResponse { status, headers, body: Box::pin(body) })
         })
@@ -138,17 +158,27 @@ fn describe(error: reqwest::Error) -> OutboundError {
     if error.is_timeout() {
         return OutboundError::Timeout;
     }
+    let mut failed = if error.is_connect() { "connect: " } else { "" };
     let mut source: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(current) = source {
-        if let Some(ResolveError::Unreachable(refused)) = current.downcast_ref::<ResolveError>() {
-            return OutboundError::Denied(refused.to_string());
+        match current.downcast_ref::<ResolveError>() {
+            Some(ResolveError::Unreachable(refused)) => return OutboundError::Denied(refused.to_string()),
+            Some(ResolveError::Lookup(_)) => failed = "dns: ",
+            None if is_tls(current) => failed = "tls: ",
+            None => {}
         }
         source = current.source();
     }
     if error.is_builder() {
         return OutboundError::Invalid(chain(&error));
     }
-    OutboundError::Failed(chain(&error))
+    OutboundError::Failed(format!("{failed}{}", chain(&error)))
+}
+
+/// The connector hands on what TLS says inside of an I/O error, which is not its source.
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
 }
 
 fn chain(error: &dyn Error) -> String {
@@ -175,7 +205,33 @@ mod tests {
             headers: Vec::new(),
             body: None,
             timeout: Duration::from_secs(60),
+            verified: true,
         }
+    }
+
+    #[tokio::test]
+    async fn what_failed_is_said_first() {
+        let direct = Direct::new(Addresses { private: true }, false).expect("a client");
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = taken.local_addr().expect("bound");
+        drop(taken);
+        let failed = async |url: &str| match direct.send(request(url)).await {
+            Err(OutboundError::Failed(text)) => text,
+            other => panic!("{:?}", other.err()),
+        };
+        assert!(failed(&format!("http://{address}/")).await.starts_with("connect: "));
+        assert!(failed("http://no-such-name.invalid/").await.starts_with("dns: "));
+    }
+
+    #[tokio::test]
+    async fn certificates_are_looked_at_unless_the_operator_permits_otherwise() {
+        let unverified = || OutboundRequest { verified: false, ..request("https://127.0.0.1:1/") };
+        let strict = Direct::new(Addresses { private: true }, false).expect("a client");
+        let refused = strict.send(unverified()).await.err().expect("refused");
+        assert!(matches!(&refused, OutboundError::Denied(text) if text.contains("policy.insecure_tls")), "{refused:?}");
+        let lax = Direct::new(Addresses { private: true }, true).expect("a client");
+        let unanswered = lax.send(unverified()).await.err().expect("nobody listens");
+        assert!(matches!(unanswered, OutboundError::Failed(_)), "{unanswered:?}");
     }
 
     #[tokio::test]
@@ -188,7 +244,7 @@ mod tests {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
             }
         });
-        let mut direct = Direct::new(Addresses { private: true }).expect("a client");
+        let mut direct = Direct::new(Addresses { private: true }, false).expect("a client");
         direct.requests = Budget::new(0, 0, 1);
         let free = |direct: &Direct| direct.slot(&Tenant::main(), Duration::from_secs(60)).now_or_never().is_some();
         let mut answer = direct.send(request(&url)).await.expect("answered");

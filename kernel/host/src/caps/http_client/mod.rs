@@ -40,6 +40,8 @@ pub struct OutboundRequest {
     pub headers: Vec<(String, String)>,
     pub body: Option<(u64, BoxStream<'static, io::Result<Bytes>>)>,
     pub timeout: Duration,
+    /// Whether the server's certificate has to be good.
+    pub verified: bool,
 }
 
 /// An answer whose body is still to be read.
@@ -55,6 +57,7 @@ pub enum OutboundError {
     Invalid(String),
     Denied(String),
     Timeout,
+    /// Begins with what failed, where that is known: `dns: ...`, `connect: ...`, `tls: ...`.
     Failed(String),
 }
 
@@ -79,6 +82,18 @@ fn is_ours(name: &str) -> bool {
         "proxy-connection",
     ];
     OURS.iter().any(|ours| name.trim().eq_ignore_ascii_case(ours))
+}
+
+/// Says to the host how the connection is to be made. It is a header because a request has no other place for it that
+/// components of before and after agree on; it never leaves the host.
+const TLS_WORD: &str = "noetl-tls";
+
+/// Takes a header that is meant for the host off a request.
+fn take_word(headers: &mut Vec<(String, String)>, name: &str) -> Option<String> {
+    let at = headers.iter().position(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    let (_, word) = headers.remove(at);
+    headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+    Some(word)
 }
 
 impl From<OutboundError> for wit::HttpError {
@@ -123,6 +138,14 @@ impl CallState {
             return Ok(Err(wit::HttpError::InvalidRequest(format!("header `{name}` is set by the host alone"))));
         }
         let mut headers = request.headers;
+        let verified = match take_word(&mut headers, TLS_WORD) {
+            None => true,
+            Some(word) if word == "unverified" => false,
+            Some(word) => {
+                let text = format!("header `{TLS_WORD}` is a word to the host: `unverified`, and not `{word}`");
+                return Ok(Err(wit::HttpError::InvalidRequest(text)));
+            }
+        };
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
             headers.push(("idempotency-key".to_owned(), self.identity.idempotency_key.clone()));
         }
@@ -154,6 +177,7 @@ impl CallState {
             headers,
             body: body.map(|body| (body.size(), body.stream(drivers.payloads.clone()))),
             timeout: asked.min(self.time_left() + AFTER_THE_CALL),
+            verified,
         };
         Ok(Ok(Outgoing { request, sent }))
     }
@@ -211,6 +235,9 @@ impl CallState {
         let body = match collect(Writer::new(media_type, drivers.max_payload), answer.body, &drivers.payloads).await {
             Ok(body) => body,
             Err(WriteError::TooLarge(size)) => return Ok(Err(wit::HttpError::TooLarge(size))),
+            Err(WriteError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                return Ok(Err(wit::HttpError::Timeout));
+            }
             Err(WriteError::Io(error)) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
         };
         let body: Resource<Payload> = self.hand_out(body)?;

@@ -1,0 +1,251 @@
+//! Connections to NATS, kept from call to call.
+//!
+//! A connection belongs to one tenant and one login: it is found by the tenant, the server and the credential's alias and
+//! revision, so a credential that was changed never serves an old connection, and no tenant another's. Logins that a
+//! playbook wrote out are found by the digest of what they are.
+//!
+//! Which server it is decides who may know: the credential must be meant for the host that is connected to, and the host's
+//! addresses are checked by the one resolver there is for that. At most [`MOST`] are kept; the one that nobody used for the
+//! longest goes first and is closed when its last call ends.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
+use noetl_contract::{Digest, Tenant, placeholder};
+use noetl_store::nats::{Address, Login, Nats, NatsError};
+use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use parking_lot::Mutex;
+
+use crate::bindings::noetl::nats::nats as wit;
+use crate::egress::{Addresses, ResolveError, Resolver};
+
+/// Connections that are kept, of all tenants.
+const MOST: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+const USUAL_PORT: u16 = 4222;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    tenant: Tenant,
+    server: Server,
+    /// Alias and revision, or the digest of a login.
+    who: (String, u64),
+}
+
+/// A server as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Server {
+    host: String,
+    port: u16,
+    tls: bool,
+}
+
+/// All of them.
+pub struct Connections {
+    resolver: Resolver,
+    kept: Mutex<LruCache<Key, Arc<Nats>>>,
+}
+
+impl Connections {
+    pub fn new(addresses: Addresses) -> Self {
+        Self { resolver: Resolver::new(addresses), kept: Mutex::new(LruCache::new(MOST)) }
+    }
+
+    /// The connection to a server, made if there is none. `using` says who asks; its alias and target are filled in here.
+    pub(super) async fn get(
+        &self,
+        wallet: &dyn Wallet,
+        at: wit::Server,
+        using: Use,
+    ) -> Result<Arc<Nats>, wit::NatsError> {
+        let tenant = using.tenant.clone();
+        let (server, login, who) = match at.credential.clone().filter(|alias| !alias.is_empty()) {
+            Some(alias) => by_credential(wallet, alias, &at, using).await?,
+            None => by_hand(&at)?,
+        };
+        let key = Key { tenant, server, who };
+        if let Some(open) = self.kept.lock().get(&key).filter(|kept| kept.is_open()) {
+            return Ok(open.clone());
+        }
+        let Server { host, port, tls } = key.server.clone();
+        let sockets = match self.resolver.resolve(&key.tenant, &host, port).await {
+            Ok(sockets) => sockets,
+            Err(ResolveError::Unreachable(refused)) => return Err(wit::NatsError::Denied(refused.to_string())),
+            Err(error @ ResolveError::Lookup(_)) => {
+                return Err(wit::NatsError::Unavailable(format!("`{host}`: {error}")));
+            }
+        };
+        let open = Arc::new(Nats::connect(Address { name: host, sockets, tls }, login).await.map_err(told)?);
+        self.kept.lock().put(key, open.clone());
+        Ok(open)
+    }
+}
+
+type Known = (Server, Login, (String, u64));
+
+async fn by_credential(
+    wallet: &dyn Wallet,
+    alias: String,
+    at: &wit::Server,
+    mut using: Use,
+) -> Result<Known, wit::NatsError> {
+    using.alias.clone_from(&alias);
+    using.target = at.url.as_deref().map_or_else(|| "its own server".to_owned(), without_login);
+    let credential = wallet.open(&using).await.map_err(closed)?;
+    let url = at.url.as_deref().filter(|url| !url.is_empty()).or_else(|| field(&credential, &["url", "nats_url"]));
+    let (server, in_url) = match (url, field(&credential, &["host"])) {
+        (Some(url), _) => parse(url)?,
+        (None, Some(host)) => {
+            let port = credential.field("port").map_or(Ok(USUAL_PORT), str::parse);
+            let port = port.map_err(|_| invalid(&format!("the port of the credential `{alias}`")))?;
+            (Server { host: host.to_ascii_lowercase(), port, tls: false }, Login::default())
+        }
+        (None, None) => {
+            let text = format!("the credential `{alias}` names no server; give it a `url`, or the tool one");
+            return Err(wit::NatsError::Credential(text));
+        }
+    };
+    if !credential.may_go_to(&server.host, server.port) {
+        let target = format!("{}:{}", server.host, server.port);
+        return Err(closed(WalletError::NotForThere { alias, target }));
+    }
+    let own = |names: &[&str]| field(&credential, names).map(str::to_owned);
+    let login = Login {
+        user: own(&["user", "nats_user", "username"]).or(in_url.user),
+        password: own(&["password", "nats_password"]).or(in_url.password),
+        token: own(&["token", "nats_token"]).or(in_url.token),
+    };
+    let revision = credential.revision;
+    Ok((server, login, (alias, revision)))
+}
+
+fn by_hand(at: &wit::Server) -> Result<Known, wit::NatsError> {
+    let Some(url) = at.url.as_deref().filter(|url| !url.is_empty()) else {
+        return Err(wit::NatsError::Invalid("no server: name a credential with `auth`, or give a `url`".to_owned()));
+    };
+    let written = [&at.url, &at.user, &at.password, &at.token];
+    if written.into_iter().flatten().any(|text| placeholder::may_have(text)) {
+        let text = "a secret goes to NATS with the credential it is part of; name that with `auth`";
+        return Err(wit::NatsError::Credential(text.to_owned()));
+    }
+    let (server, in_url) = parse(url)?;
+    let login = Login {
+        user: at.user.clone().or(in_url.user),
+        password: at.password.clone().or(in_url.password),
+        token: at.token.clone().or(in_url.token),
+    };
+    let parts = [&login.user, &login.password, &login.token].map(|part| part.as_deref().unwrap_or_default());
+    let digest = Digest::of(parts.join("\0").as_bytes()).hex();
+    Ok((server, login, (digest, 0)))
+}
+
+fn field<'c>(credential: &'c Credential, names: &[&str]) -> Option<&'c str> {
+    names.iter().find_map(|name| credential.field(name)).filter(|text| !text.is_empty())
+}
+
+/// `nats://[user[:password]@]host[:port]`; a user without a password is a token.
+fn parse(text: &str) -> Result<(Server, Login), wit::NatsError> {
+    if text.contains(',') {
+        return Err(invalid("it names several; give one"));
+    }
+    let whole = if text.contains("://") { text.to_owned() } else { format!("nats://{text}") };
+    let url = reqwest::Url::parse(&whole).map_err(|error| invalid(&error.to_string()))?;
+    let tls = match url.scheme() {
+        "nats" => false,
+        "tls" => true,
+        other => return Err(invalid(&format!("`{other}` is neither `nats` nor `tls`"))),
+    };
+    let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| invalid("it has no host"))?;
+    let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
+    let plain = |text: &str| percent_decoded(text).ok_or_else(|| invalid("its login is not well-formed"));
+    let user = Some(url.username()).filter(|user| !user.is_empty()).map(plain).transpose()?;
+    let password = url.password().map(plain).transpose()?;
+    let login = match (user, password) {
+        (Some(token), None) => Login { token: Some(token), ..Login::default() },
+        (user, password) => Login { user, password, token: None },
+    };
+    Ok((Server { host, port: url.port().unwrap_or(USUAL_PORT), tls }, login))
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    percent_encoding::percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+}
+
+/// The address as it may be written down.
+fn without_login(url: &str) -> String {
+    parse(url).map_or_else(
+        |_| "a server that cannot be read".to_owned(),
+        |(server, _)| format!("{}:{}", server.host, server.port),
+    )
+}
+
+fn invalid(why: &str) -> wit::NatsError {
+    wit::NatsError::Invalid(format!("the address of the server: {why}; write `nats://host:{USUAL_PORT}`"))
+}
+
+fn closed(error: WalletError) -> wit::NatsError {
+    match error {
+        WalletError::Unavailable(_) => wit::NatsError::Unavailable(error.to_string()),
+        _ => wit::NatsError::Credential(error.to_string()),
+    }
+}
+
+pub(super) fn told(error: NatsError) -> wit::NatsError {
+    match error {
+        NatsError::Invalid(text) => wit::NatsError::Invalid(text),
+        NatsError::NotFound(text) => wit::NatsError::NotFound(text),
+        NatsError::Timeout => wit::NatsError::Timeout,
+        NatsError::TooLarge(size) => wit::NatsError::TooLarge(size),
+        NatsError::Unavailable(text) => wit::NatsError::Unavailable(text),
+        NatsError::Refused(text) => wit::NatsError::Refused(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_read_with_its_login() {
+        let (server, login) = parse("nats://ada:p%40ss@Example.com").expect("an address");
+        assert_eq!(server, Server { host: "example.com".to_owned(), port: 4222, tls: false });
+        assert_eq!((login.user.as_deref(), login.password.as_deref()), (Some("ada"), Some("p@ss")));
+        let (server, login) = parse("tls://secret@[::1]:4443").expect("an address");
+        assert_eq!(server, Server { host: "::1".to_owned(), port: 4443, tls: true });
+        assert_eq!((login.token.as_deref(), login.user), (Some("secret"), None));
+        assert_eq!(parse("127.0.0.1:9").expect("an address").0.port, 9);
+        for bad in ["http://a", "nats://", "nats://a,nats://b", "nats://a:99999"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_down_of_a_server_has_no_login() {
+        assert_eq!(without_login("nats://ada:secret@a.example:1"), "a.example:1");
+    }
+
+    #[tokio::test]
+    async fn a_private_server_is_out_of_reach_unless_the_operator_opens_the_network() {
+        let at = || wit::Server {
+            credential: None,
+            url: Some("nats://127.0.0.1:1".to_owned()),
+            user: None,
+            password: None,
+            token: None,
+        };
+        let using = || Use {
+            tenant: Tenant::main(),
+            alias: String::new(),
+            by: "tools/any".to_owned(),
+            call: "c".to_owned(),
+            target: String::new(),
+        };
+        let wallet = noetl_store::wallet::Empty;
+        let closed = Connections::new(Addresses { private: false });
+        let refused = closed.get(&wallet, at(), using()).await.err().expect("refused");
+        assert!(matches!(refused, wit::NatsError::Denied(_)), "{refused:?}");
+        let named = wit::Server { credential: Some("gone".to_owned()), ..at() };
+        let unknown = closed.get(&wallet, named, using()).await.err().expect("refused");
+        assert!(matches!(unknown, wit::NatsError::Credential(_)), "{unknown:?}");
+    }
+}

@@ -1,0 +1,256 @@
+//! `noetl:nats`: values, objects and messages of NATS.
+//!
+//! The guest says which server and as whom; the host opens the credential, checks where it leads and keeps the connection
+//! ([`connections`]). Every function ends with the call's own time at the latest, and sooner if the server does not answer.
+//! Objects are streamed between the server and payloads; values and messages are bounded by what NATS takes.
+//!
+//! Calls with messages of others in them are not written to case files: such a call cannot be recorded.
+
+mod connections;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use noetl_store::nats::{Message, Nats, NatsError, ObjectDetails, Settlement, Which};
+use wasmtime::component::Resource;
+
+use super::payload::{Payload, WriteError, Writer};
+use crate::bindings::noetl::nats::nats as wit;
+use crate::state::CallState;
+
+pub use connections::Connections;
+use connections::told;
+
+/// Longest time for one function.
+const LONGEST: Duration = Duration::from_secs(30);
+const MOST_MESSAGES: u32 = 1_000;
+const LONGEST_WAIT_MS: u32 = 5_000;
+const MOST_NAMES: u32 = 10_000;
+const OBJECT_TYPE: &str = "application/octet-stream";
+/// By this header a stream finds out that it has a message already.
+const MESSAGE_ID: &str = "Nats-Msg-Id";
+
+type Answer<T> = wasmtime::Result<Result<T, wit::NatsError>>;
+
+impl CallState {
+    /// Connects and does the work, within the time there is.
+    async fn with_nats<T: Send, Work>(
+        &mut self,
+        function: &str,
+        bytes: usize,
+        at: wit::Server,
+        work: impl FnOnce(Arc<Nats>) -> Work + Send,
+    ) -> Answer<T>
+    where
+        Work: Future<Output = Result<T, NatsError>> + Send,
+    {
+        self.charge(bytes)?;
+        self.not_taped(function)?;
+        let drivers = self.drivers.clone();
+        let using = super::secrets::using(&self.identity, "", "");
+        let asking = async {
+            let nats = drivers.nats.get(&*drivers.wallet, at, using).await?;
+            work(nats).await.map_err(told)
+        };
+        let time = self.time_left().min(LONGEST);
+        Ok(tokio::time::timeout(time, asking).await.unwrap_or(Err(wit::NatsError::Timeout)))
+    }
+}
+
+impl wit::Host for CallState {
+    async fn kv_get(&mut self, at: wit::Server, bucket: String, key: String) -> Answer<Option<wit::Entry>> {
+        let length = key.len();
+        let get = |nats: Arc<Nats>| async move { nats.kv_get(&bucket, &key).await };
+        let found = self.with_nats("nats.kv-get", length, at, get).await?;
+        Ok(found.map(|entry| entry.map(|entry| wit::Entry { value: entry.value.into(), revision: entry.revision })))
+    }
+
+    async fn kv_keys(
+        &mut self,
+        at: wit::Server,
+        bucket: String,
+        pattern: Option<String>,
+        limit: u32,
+    ) -> Answer<Vec<String>> {
+        let limit = limit.min(MOST_NAMES) as usize;
+        let length = bucket.len();
+        let list = |nats: Arc<Nats>| async move { nats.kv_keys(&bucket, pattern.as_deref(), limit).await };
+        self.with_nats("nats.kv-keys", length, at, list).await
+    }
+
+    async fn kv_put(&mut self, at: wit::Server, bucket: String, key: String, value: Vec<u8>) -> Answer<u64> {
+        let (bytes, value) = (key.len() + value.len(), Bytes::from(value));
+        let put = |nats: Arc<Nats>| async move { nats.kv_put(&bucket, &key, value).await };
+        self.with_nats("nats.kv-put", bytes, at, put).await
+    }
+
+    async fn kv_delete(&mut self, at: wit::Server, bucket: String, key: String) -> Answer<()> {
+        let length = key.len();
+        let delete = |nats: Arc<Nats>| async move { nats.kv_delete(&bucket, &key).await };
+        self.with_nats("nats.kv-delete", length, at, delete).await
+    }
+
+    async fn kv_purge(&mut self, at: wit::Server, bucket: String, key: String) -> Answer<()> {
+        let length = key.len();
+        let purge = |nats: Arc<Nats>| async move { nats.kv_purge(&bucket, &key).await };
+        self.with_nats("nats.kv-purge", length, at, purge).await
+    }
+
+    async fn object_get(&mut self, at: wit::Server, bucket: String, name: String) -> Answer<Option<Resource<Payload>>> {
+        let (payloads, most) = (self.drivers.payloads.clone(), self.drivers.max_payload);
+        let length = name.len();
+        let get = |nats: Arc<Nats>| async move {
+            let Some(mut bytes) = nats.object_get(&bucket, &name).await? else { return Ok(None) };
+            let mut writer = Writer::new(OBJECT_TYPE, most);
+            while let Some(piece) = bytes.next().await {
+                let piece = piece.map_err(|error| NatsError::Unavailable(error.to_string()))?;
+                writer.write(&payloads, &piece).await.map_err(unwritten)?;
+            }
+            let payload = writer.finish().await;
+            payload.map(Some).map_err(|error| NatsError::Unavailable(error.to_string()))
+        };
+        match self.with_nats("nats.object-get", length, at, get).await? {
+            Ok(Some(payload)) => Ok(Ok(Some(self.hand_out(payload)?))),
+            Ok(None) => Ok(Ok(None)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    async fn object_info(
+        &mut self,
+        at: wit::Server,
+        bucket: String,
+        name: String,
+    ) -> Answer<Option<wit::ObjectDetails>> {
+        let length = name.len();
+        let look = |nats: Arc<Nats>| async move { nats.object_info(&bucket, &name).await };
+        let found = self.with_nats("nats.object-info", length, at, look).await?;
+        Ok(found.map(|found| found.map(details)))
+    }
+
+    async fn object_list(&mut self, at: wit::Server, bucket: String, limit: u32) -> Answer<Vec<wit::ObjectDetails>> {
+        let limit = limit.min(MOST_NAMES) as usize;
+        let length = bucket.len();
+        let list = |nats: Arc<Nats>| async move { nats.object_list(&bucket, limit).await };
+        let found = self.with_nats("nats.object-list", length, at, list).await?;
+        Ok(found.map(|found| found.into_iter().map(details).collect()))
+    }
+
+    async fn object_put(
+        &mut self,
+        at: wit::Server,
+        bucket: String,
+        name: String,
+        content: Resource<Payload>,
+    ) -> Answer<wit::ObjectDetails> {
+        let bytes = self.table.get(&content)?.clone().stream(self.drivers.payloads.clone());
+        let length = name.len();
+        let put = |nats: Arc<Nats>| async move { nats.object_put(&bucket, &name, bytes).await };
+        Ok(self.with_nats("nats.object-put", length, at, put).await?.map(details))
+    }
+
+    async fn object_delete(&mut self, at: wit::Server, bucket: String, name: String) -> Answer<()> {
+        let length = name.len();
+        let delete = |nats: Arc<Nats>| async move { nats.object_delete(&bucket, &name).await };
+        self.with_nats("nats.object-delete", length, at, delete).await
+    }
+
+    async fn publish(
+        &mut self,
+        at: wit::Server,
+        subject: String,
+        mut headers: Vec<(String, String)>,
+        data: Vec<u8>,
+    ) -> Answer<wit::Published> {
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(MESSAGE_ID)) {
+            headers.push((MESSAGE_ID.to_owned(), self.identity.idempotency_key.clone()));
+        }
+        let bytes = data.len() + headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        let publish = |nats: Arc<Nats>| async move { nats.publish(&subject, headers, data.into()).await };
+        let published = self.with_nats("nats.publish", bytes, at, publish).await?;
+        Ok(published.map(|ack| wit::Published {
+            stream_name: ack.stream,
+            sequence: ack.sequence,
+            duplicate: ack.duplicate,
+        }))
+    }
+
+    async fn fetch(
+        &mut self,
+        at: wit::Server,
+        stream_name: String,
+        consumer: String,
+        batch: u32,
+        timeout_ms: u32,
+    ) -> Answer<Vec<wit::Message>> {
+        let batch = batch.clamp(1, MOST_MESSAGES) as usize;
+        let wait = Duration::from_millis(u64::from(timeout_ms.min(LONGEST_WAIT_MS)));
+        let length = stream_name.len() + consumer.len();
+        let fetch = |nats: Arc<Nats>| async move { nats.fetch(&stream_name, &consumer, batch, wait).await };
+        let fetched = self.with_nats("nats.fetch", length, at, fetch).await?;
+        Ok(fetched.map(|messages| messages.into_iter().map(message).collect()))
+    }
+
+    async fn settle(&mut self, at: wit::Server, ack_ids: Vec<String>, how: wit::Settlement) -> Answer<()> {
+        let how = match how {
+            wit::Settlement::Done => Settlement::Done,
+            wit::Settlement::Again(delay) => {
+                Settlement::Again(delay.map(|delay| Duration::from_millis(u64::from(delay))))
+            }
+            wit::Settlement::Never => Settlement::Never,
+        };
+        let bytes = ack_ids.iter().map(String::len).sum();
+        let settle = |nats: Arc<Nats>| async move { nats.settle(&ack_ids, how).await };
+        self.with_nats("nats.settle", bytes, at, settle).await
+    }
+
+    async fn get_message(
+        &mut self,
+        at: wit::Server,
+        stream_name: String,
+        which: wit::Which,
+    ) -> Answer<Option<wit::Message>> {
+        let which = match which {
+            wit::Which::Sequence(sequence) => Which::Sequence(sequence),
+            wit::Which::Last(subject) => Which::Last(subject),
+        };
+        let length = stream_name.len();
+        let get = |nats: Arc<Nats>| async move { nats.get_message(&stream_name, &which).await };
+        let found = self.with_nats("nats.get-message", length, at, get).await?;
+        Ok(found.map(|found| found.map(message)))
+    }
+
+    async fn stream_info(&mut self, at: wit::Server, stream_name: String) -> Answer<wit::StreamState> {
+        let length = stream_name.len();
+        let look = |nats: Arc<Nats>| async move { nats.stream_info(&stream_name).await };
+        let found = self.with_nats("nats.stream-info", length, at, look).await?;
+        Ok(found.map(|state| wit::StreamState {
+            name: state.name,
+            subjects: state.subjects,
+            messages: state.messages,
+            bytes: state.bytes,
+            first_sequence: state.first_sequence,
+            last_sequence: state.last_sequence,
+            consumers: state.consumers,
+        }))
+    }
+}
+
+fn unwritten(error: WriteError) -> NatsError {
+    match error {
+        WriteError::TooLarge(size) => NatsError::TooLarge(size),
+        WriteError::Io(error) => NatsError::Unavailable(format!("the object could not be kept: {error}")),
+    }
+}
+
+fn details(object: ObjectDetails) -> wit::ObjectDetails {
+    let ObjectDetails { name, size, chunks, digest, modified_ms } = object;
+    wit::ObjectDetails { name, size, chunks, digest, modified_ms }
+}
+
+fn message(message: Message) -> wit::Message {
+    let Message { subject, headers, data, sequence, time_ms, deliveries, ack_id } = message;
+    wit::Message { subject, headers, data: data.into(), sequence, time_ms, deliveries, ack_id }
+}

@@ -1,0 +1,204 @@
+//! What a step says about a request, and the request it comes to, without sending anything.
+//!
+//! Options that contradict each other are refused before anything leaves the machine, and so is one that nobody knows: a
+//! misspelt `timeout` would otherwise be no limit at all. Those that older playbooks have and that mean nothing here are
+//! taken and left alone.
+
+use std::time::Duration;
+
+use noetl_sdk::Failure;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use crate::sent::{self, Sent};
+use crate::text;
+
+/// The tool's options.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    url: Option<String>,
+    endpoint: Option<String>,
+    method: Option<String>,
+    params: Option<Value>,
+    headers: Option<Map<String, Value>>,
+    json: Option<Value>,
+    body: Option<Value>,
+    form: Option<Value>,
+    data: Option<Value>,
+    payload: Option<Value>,
+    text: Option<Value>,
+    timeout: Option<Value>,
+    timeout_seconds: Option<Value>,
+    timeout_ms: Option<Value>,
+    follow_redirects: Option<Value>,
+    #[serde(alias = "verify", alias = "verify_tls")]
+    verify_ssl: Option<Value>,
+    response_type: Option<ResponseType>,
+    auth: Option<Value>,
+    credential: Option<Value>,
+    /// What `body_ref` refers to is the call's own body.
+    #[serde(rename = "body_ref")]
+    _body_ref: Option<IgnoredAny>,
+    /// Variables of the step, which its templates have used already.
+    #[serde(rename = "input", alias = "args")]
+    _input: Option<IgnoredAny>,
+    #[serde(rename = "assert")]
+    _assert: Option<IgnoredAny>,
+    #[serde(rename = "output")]
+    _output: Option<IgnoredAny>,
+    #[serde(rename = "sink")]
+    _sink: Option<IgnoredAny>,
+    #[serde(rename = "desc", alias = "description", alias = "title")]
+    _desc: Option<IgnoredAny>,
+}
+
+/// How an answer is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResponseType {
+    /// JSON where the answer says so, else text, else by reference.
+    #[default]
+    Auto,
+    Json,
+    Text,
+    /// By reference, whatever it is.
+    Binary,
+}
+
+/// A request that makes sense.
+#[derive(Debug, PartialEq)]
+pub struct Plan {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub sent: Sent,
+    pub timeout: Option<Duration>,
+    pub redirects: u32,
+    pub verified: bool,
+    pub credential: Option<String>,
+    pub response_type: ResponseType,
+}
+
+/// Redirects followed when nobody says how many.
+const USUAL_REDIRECTS: u32 = 5;
+/// More are a loop.
+const MOST_REDIRECTS: u32 = 20;
+
+impl Options {
+    /// `has_body`: the call has a body of its own, which is sent by reference.
+    pub fn plan(self, has_body: bool) -> Result<Plan, Failure> {
+        let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let url = given(self.url).or(given(self.endpoint));
+        let url = url.ok_or_else(|| Failure::invalid_input("`url` is missing: where to send the request"))?;
+        let mut headers = headers(self.headers.unwrap_or_default())?;
+        let method = given(self.method).map(|method| method.trim().to_ascii_uppercase());
+        let bodies = [
+            ("json", self.json),
+            ("body", self.body),
+            ("form", self.form),
+            ("data", self.data),
+            ("payload", self.payload),
+            ("text", self.text),
+        ];
+        let outgoing = sent::choose(bodies, has_body, method.as_deref(), &headers)?;
+        let usual = if outgoing.sent == Sent::Nothing { "GET" } else { "POST" };
+        let method = method.unwrap_or_else(|| usual.to_owned());
+        if let Sent::Text { media_type, .. } = &outgoing.sent
+            && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        {
+            headers.push(("content-type".to_owned(), (*media_type).to_owned()));
+        }
+        let url = text::with_query(url.trim(), outgoing.query.as_ref(), self.params.as_ref())?;
+        Ok(Plan {
+            method,
+            url,
+            headers,
+            sent: outgoing.sent,
+            timeout: timeout(self.timeout_ms, self.timeout_seconds.or(self.timeout))?,
+            redirects: redirects(self.follow_redirects)?,
+            verified: flag("verify_ssl", self.verify_ssl)?.unwrap_or(true),
+            credential: alias("auth", self.auth)?
+                .map_or_else(|| alias("credential", self.credential), |a| Ok(Some(a)))?,
+            response_type: self.response_type.unwrap_or_default(),
+        })
+    }
+}
+
+fn headers(given: Map<String, Value>) -> Result<Vec<(String, String)>, Failure> {
+    let mut headers = Vec::with_capacity(given.len());
+    for (name, value) in given {
+        match text::scalar(&value) {
+            Some(value) => headers.push((name, value)),
+            None if value.is_null() => {}
+            None => return Err(Failure::invalid_input(format_args!("the header `{name}` is not text but `{value}`"))),
+        }
+    }
+    Ok(headers)
+}
+
+/// Milliseconds, or seconds; both as numbers or as text, which templates give.
+fn timeout(milliseconds: Option<Value>, seconds: Option<Value>) -> Result<Option<Duration>, Failure> {
+    let (name, given, unit) = match (milliseconds, seconds) {
+        (Some(given), _) if !given.is_null() => ("timeout_ms", given, 0.001),
+        (_, Some(given)) if !given.is_null() => ("timeout", given, 1.0),
+        _ => return Ok(None),
+    };
+    let time = match &given {
+        Value::Number(number) => number.as_f64().map(|number| number * unit),
+        Value::String(text) => text::seconds(text, unit),
+        _ => None,
+    };
+    let time = time.filter(|time| *time > 0.0).and_then(|time| Duration::try_from_secs_f64(time).ok());
+    let wrong =
+        || Failure::invalid_input(format_args!("`{name}` is `{given}`, which is not a time; write 30 or \"30s\""));
+    time.map(Some).ok_or_else(wrong)
+}
+
+fn redirects(given: Option<Value>) -> Result<u32, Failure> {
+    let given = given.unwrap_or(Value::Null);
+    if let Some(number) = given.as_u64() {
+        return u32::try_from(number).ok().filter(|number| *number <= MOST_REDIRECTS).ok_or_else(|| {
+            Failure::invalid_input(format_args!("`follow_redirects` is {number}; the most is {MOST_REDIRECTS}"))
+        });
+    }
+    Ok(if flag("follow_redirects", Some(given))?.unwrap_or(false) { USUAL_REDIRECTS } else { 0 })
+}
+
+/// A flag, also in the words templates give.
+fn flag(name: &str, given: Option<Value>) -> Result<Option<bool>, Failure> {
+    let word = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Bool(flag)) => return Ok(Some(flag)),
+        Some(Value::String(text)) => text.trim().to_ascii_lowercase(),
+        Some(other) => other.to_string(),
+    };
+    match word.as_str() {
+        "true" => Ok(Some(true)),
+        "false" => Ok(Some(false)),
+        "" => Ok(None),
+        _ => Err(Failure::invalid_input(format_args!("`{name}` is `{word}`; write true or false"))),
+    }
+}
+
+/// The alias of a credential; by itself, or the one a map names.
+fn alias(name: &str, given: Option<Value>) -> Result<Option<String>, Failure> {
+    let text = match &given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => Some(text.as_str()),
+        Some(Value::Object(fields)) => {
+            ["credential", "alias", "name", "key"].iter().find_map(|name| fields.get(*name)?.as_str())
+        }
+        Some(_) => None,
+    };
+    match text.map(str::trim) {
+        Some("") => Ok(None),
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(Failure::invalid_input(format_args!("`{name}` does not name a credential: write its alias"))),
+    }
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

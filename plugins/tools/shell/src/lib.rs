@@ -1,0 +1,15 @@
+//! The tool `tools/shell`: glue between the world `tool`, the pure [`command`] and the host's processes.
+
+mod command;
+
+use noetl_sdk::tool::{Request, Response};
+use noetl_sdk::{Failure, log, process};
+
+noetl_sdk::tool!(call);
+
+fn call(request: Request) -> Result<Response, Failure> {
+    let options: command::Options = request.parse()?;
+    let exited = process::run(&options.command()?)?;
+    log::debug!("ended"; code = format!("{:?}", exited.code));
+    Response::json(&command::output(&exited))
+}

@@ -1,0 +1,84 @@
+//! NATS, as the drivers of the host need it: buckets of values and of objects, and messages of JetStream.
+//!
+//! The only place that knows the client. It connects to addresses and never to names: whoever connects has looked the name
+//! up and checked what it means, and servers that a cluster tells of are not followed for the same reason. The certificate
+//! is held against the name all the same ([`tls`]).
+//!
+//! What is asked for is bounded by whoever asks, with a time around the call. A connection that breaks is made again a few
+//! times by the client; one that stays broken is seen by [`Nats::is_open`], and its keeper makes a new one.
+
+mod error;
+mod messages;
+mod objects;
+mod tls;
+mod values;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions, ServerAddr};
+
+pub use error::NatsError;
+pub use messages::{Message, Published, Settlement, StreamState, Which};
+pub use objects::{Bytestream, ObjectDetails};
+pub use values::Entry;
+
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+const RECONNECTS: usize = 3;
+
+/// A server whose name has been looked up.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// What its certificate must be for.
+    pub name: String,
+    pub sockets: Vec<SocketAddr>,
+    /// Whether it is only spoken to encrypted. One that asks for it is spoken to encrypted in any case.
+    pub tls: bool,
+}
+
+/// As whom; a token goes before a name.
+#[derive(Clone, Default)]
+pub struct Login {
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub token: Option<String>,
+}
+
+/// A connection. Closed when the last of its users drops it.
+pub struct Nats {
+    client: Client,
+    jetstream: Context,
+}
+
+impl Nats {
+    pub async fn connect(address: Address, login: Login) -> Result<Self, NatsError> {
+        let invalid = |error: &dyn std::fmt::Display| NatsError::Invalid(format!("the address of the server: {error}"));
+        let servers: Vec<ServerAddr> = address
+            .sockets
+            .iter()
+            .map(|socket| format!("nats://{socket}").parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error: std::io::Error| invalid(&error))?;
+        let mut options = ConnectOptions::new()
+            .name("noetl")
+            .connection_timeout(CONNECT_TIME)
+            .max_reconnects(RECONNECTS)
+            .ignore_discovered_servers()
+            .require_tls(address.tls)
+            .tls_client_config(tls::config(&address.name)?);
+        options = match login {
+            Login { token: Some(token), .. } => options.token(token),
+            Login { user: Some(user), password, .. } => options.user_and_password(user, password.unwrap_or_default()),
+            Login { .. } => options,
+        };
+        let client = options.connect(servers).await.map_err(|error| NatsError::Unavailable(error.to_string()))?;
+        let jetstream = jetstream::new(client.clone());
+        Ok(Self { client, jetstream })
+    }
+
+    /// Whether it is worth keeping.
+    pub fn is_open(&self) -> bool {
+        self.client.connection_state() != async_nats::connection::State::Disconnected
+    }
+}

@@ -1,0 +1,163 @@
+//! A small HTTP server that says what it was asked, and fails as it is told to.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+/// One request as it came.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub method: String,
+    /// With its query.
+    pub target: String,
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Shared {
+    asked: Mutex<Vec<Asked>>,
+    came: Notify,
+    /// Lets answers to `/held` go.
+    released: Notify,
+}
+
+pub struct Upstream {
+    pub url: String,
+    shared: Arc<Shared>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+impl Upstream {
+    /// `/status/<code>` answers so, `/limited` 429 and `retry-after: 7`, `/redirect/<path>` leads there, `/bytes/<MiB>` has
+    /// so many of them, `/held` waits, `/silent` never answers, `/text` is text. Everything else tells what was asked.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let shared = Arc::new(Shared::default());
+        let all = shared.clone();
+        let serving = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, all.clone()));
+            }
+        });
+        Self { url, shared, serving }
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().expect("nobody panics here").clone()
+    }
+
+    /// As soon as so many requests have come.
+    pub async fn until_asked(&self, count: usize) {
+        loop {
+            let came = self.shared.came.notified();
+            if self.asked().len() >= count {
+                return;
+            }
+            came.await;
+        }
+    }
+
+    pub fn release(&self) {
+        self.shared.released.notify_one();
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
+    let Some(asked) = read(&mut stream).await else { return };
+    shared.asked.lock().expect("nobody panics here").push(asked.clone());
+    shared.came.notify_waiters();
+    let path = asked.target.split('?').next().unwrap_or_default();
+    let (status, headers, body) = match path.split('/').collect::<Vec<_>>()[1..] {
+        ["status", code] => (code.to_owned(), String::new(), json!({"status": code}).to_string().into_bytes()),
+        ["limited"] => ("429".to_owned(), "retry-after: 7\r\n".to_owned(), b"slow down".to_vec()),
+        ["redirect", ..] => {
+            let to = path.trim_start_matches("/redirect");
+            ("302".to_owned(), format!("location: {to}\r\n"), Vec::new())
+        }
+        ["bytes", mib] => {
+            large(&mut stream, mib.parse().unwrap_or(1)).await;
+            return;
+        }
+        ["text"] => {
+            ("200".to_owned(), "content-type: text/plain\r\n".to_owned(), b"{\"looks\": \"like JSON\"}".to_vec())
+        }
+        ["held"] => {
+            shared.released.notified().await;
+            ("200".to_owned(), String::new(), b"{}".to_vec())
+        }
+        ["silent"] => std::future::pending().await,
+        _ => ("200".to_owned(), String::new(), told(&asked).to_string().into_bytes()),
+    };
+    let kind = if headers.contains("content-type") { "" } else { "content-type: application/json\r\n" };
+    let head =
+        format!("HTTP/1.1 {status} -\r\n{kind}{headers}connection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    // Whoever asked may have gone away.
+    let _ = stream.write_all(head.as_bytes()).await;
+    if asked.method != "HEAD" {
+        let _ = stream.write_all(&body).await;
+    }
+}
+
+fn told(asked: &Asked) -> Value {
+    json!({
+        "method": asked.method, "target": asked.target, "headers": asked.headers,
+        "body": String::from_utf8_lossy(&asked.body),
+    })
+}
+
+/// Zeros, a piece at a time.
+async fn large(stream: &mut TcpStream, mib: usize) {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        mib << 20
+    );
+    let _ = stream.write_all(head.as_bytes()).await;
+    let piece = vec![0; 1 << 20];
+    for _ in 0..mib {
+        if stream.write_all(&piece).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Asked> {
+    let (mut bytes, mut piece) = (Vec::new(), vec![0; 64 << 10]);
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        match stream.read(&mut piece).await {
+            Ok(count) if count > 0 => bytes.extend_from_slice(&piece[..count]),
+            _ => return None,
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let mut lines = head.lines();
+    let mut first = lines.next()?.split(' ');
+    let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let headers: BTreeMap<String, String> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let length: usize = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = bytes.split_off(end);
+    while body.len() < length {
+        match stream.read(&mut piece).await {
+            Ok(count) if count > 0 => body.extend_from_slice(&piece[..count]),
+            _ => return None,
+        }
+    }
+    Some(Asked { method, target, headers, body })
+}
