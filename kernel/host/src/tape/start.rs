@@ -30,7 +30,7 @@ impl Start {
     pub fn here() -> std::io::Result<Self> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
+        getrandom::fill(&mut seed).map_err(|error| std::io::Error::other(error.to_string()))?;
         Ok(Self { now: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), seed: u64::from_le_bytes(seed) })
     }
 

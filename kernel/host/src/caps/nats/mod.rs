@@ -49,7 +49,7 @@ impl CallState {
         self.charge(bytes)?;
         self.not_taped(function)?;
         let drivers = self.drivers.clone();
-        let using = super::secrets::using(&self.identity, "", "");
+        let using = self.identity.using("", "");
         let asking = async {
             let nats = drivers.nats.get(&*drivers.wallet, at, using).await?;
             work(nats).await.map_err(told)
