@@ -26,6 +26,7 @@ from wit_world.imports import tooling
 
 import _noetl_failing as failing
 import _noetl_library as library
+import _noetl_values as values
 import _noetl_waiting as waiting
 import _noetl_web as web
 from _noetl_program import Program
@@ -127,6 +128,7 @@ def set_context(context: noetl.Context) -> None:
 
 
 library.bring()
+values.install()
 web.install()
 waiting.install()
 # Of the machine that builds the component; a sandbox has none of its own.

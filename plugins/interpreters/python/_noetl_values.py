@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
@@ -17,14 +18,24 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
+def install() -> None:
+    """Makes Python's own reader of JSON refuse what is too deep: a plugin reads texts of strangers with it too."""
+    read = json.JSONDecoder.raw_decode
+
+    @functools.wraps(read)
+    def raw_decode(self, s, idx=0):
+        if _is_deep_text(s):
+            raise json.JSONDecodeError(f"nested deeper than {DEEPEST} levels", s, idx)
+        return read(self, s, idx)
+
+    json.JSONDecoder.raw_decode = raw_decode
+
+
 def parsed(given: Any) -> Any:
     if not given:
         return None
     try:
-        text = given if isinstance(given, str) else bytes(given).decode()
-        if _is_deep_text(text):
-            raise failing.failed("invalid_input", f"the input is nested deeper than {DEEPEST} levels")
-        return json.loads(text)
+        return json.loads(given if isinstance(given, str) else bytes(given).decode())
     except (ValueError, RecursionError) as error:
         raise failing.failed("invalid_input", f"the input is not JSON: {_said(error)}") from None
 

@@ -135,6 +135,8 @@ class Odd(unittest.TestCase):
             self.assertEqual(WORLD.call(tooling.Request(brackets, None, "", 1)).output, brackets)
             wide = json.dumps([[]] * 5_000, separators=(",", ":"))
             self.assertEqual(WORLD.call(tooling.Request(wide, None, "", 1)).output, wide)
+        with loaded(plugin_under_test="import json\n\ndef call(input):\n    json.loads('[' * 5_000 + ']' * 5_000)\n"):
+            self.assertIn("nested deeper", failure(call, {}).message)
         deep = "def call(input):\n    a = []\n    for _ in range(5_000):\n        a = [a]\n    return a\n"
         itself = "def call(input):\n    a = []\n    a += [a, a]\n    return a\n"
         for entry in (deep, itself):
