@@ -61,7 +61,9 @@ impl Bundle {
         }
         match self.0.entry(path) {
             Entry::Occupied(taken) => return Err(SourceError::Duplicate(taken.key().clone())),
-            Entry::Vacant(free) => drop(free.insert(content)),
+            Entry::Vacant(free) => {
+                free.insert(content);
+            }
         }
         let size = self.0.values().map(Vec::len).sum();
         match (self.0.len() > MAX_FILES, size > MAX_BYTES) {

@@ -172,8 +172,8 @@ fn copy(from: &Dir<'_>, base: &Path, to: &Path, values: &[(&str, &str)]) -> Outc
         }
     }
     // What Python leaves beside sources that it ran may have been in the folder when the binary was built.
-    let own = from.dirs().filter(|folder| !folder.path().ends_with("__pycache__"));
-    own.into_iter().try_for_each(|folder| copy(folder, base, to, values))
+    let mut own = from.dirs().filter(|folder| !folder.path().ends_with("__pycache__"));
+    own.try_for_each(|folder| copy(folder, base, to, values))
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Outcome {

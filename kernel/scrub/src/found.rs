@@ -60,6 +60,10 @@ impl Found {
     /// The value, and of a header's the part behind its scheme: `Bearer x` is `x` elsewhere, and so is the password of
     /// `Basic x`.
     fn take_text(&mut self, text: &str) {
+        // Words that say only whether there is a secret.
+        if ["true", "false", "null", "none"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+            return;
+        }
         self.0.push(text.to_owned());
         let Some((scheme, credential)) = text.split_once(' ') else { return };
         if !text::is_scheme(scheme) {
@@ -74,7 +78,7 @@ impl Found {
     /// What masks all of it in a tree, beside what is masked there anyway.
     pub fn into_mask(self) -> impl Fn(&mut Value) {
         let values = Values::at_least(SHORTEST, self.0.iter().map(String::as_str));
-        move |value| {
+        move |value: &mut Value| {
             crate::scrub_json(value);
             if !values.is_empty() {
                 json::walk(value, &|text| values.mask(text), &|_| false);
@@ -116,10 +120,10 @@ mod tests {
 
     #[test]
     fn what_is_short_or_no_value_is_not_looked_for() {
-        let mut document = json!({ "password": "abc", "token": true, "secret": null, "said": "abc true null" });
+        let mut document = json!({ "password": "abc", "token": "none", "secret": null, "said": "abc none null" });
         let mut found = Found::default();
         found.read(&document);
         found.into_mask()(&mut document);
-        assert_eq!(document["said"], "abc true null");
+        assert_eq!(document["said"], "abc none null");
     }
 }

@@ -112,11 +112,11 @@ impl View<'_> {
     /// A version whose source text the bytes of this one interpret.
     fn runs_on(&self, interpreter: &Entry) -> Option<&Arc<Entry>> {
         let entries = self.state.plugins.values().flat_map(|plugin| plugin.versions.values());
-        let live = entries.filter_map(|slot| match slot {
+        let mut live = entries.filter_map(|slot| match slot {
             Slot::Live(entry) => Some(entry),
             Slot::Tombstone(_) => None,
         });
-        live.into_iter().find(|entry| entry.interpreter == Some(interpreter.digest))
+        live.find(|entry| entry.interpreter == Some(interpreter.digest))
     }
 
     /// What of the catalog points to a version.
