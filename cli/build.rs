@@ -40,7 +40,31 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     code.push_str("];\n");
     fs::write(out.join("embedded.rs"), code)?;
+    fs::write(out.join("descriptions.rs"), descriptions(Path::new("../plugins/tools"))?)?;
     Ok(())
+}
+
+/// What the platform's tools say about themselves. The components answer with the same files; here they are at hand
+/// without running one.
+fn descriptions(tools: &Path) -> Result<String, Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={}", tools.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(tools)? {
+        let folder = entry?.path();
+        let file = folder.join("describe.json");
+        if file.is_file() {
+            let kind = folder.file_name().and_then(|name| name.to_str()).ok_or("a tool's folder is not UTF-8")?;
+            files.push((kind.to_owned(), file.canonicalize()?));
+        }
+    }
+    files.sort();
+    let mut code = String::from("/// Kind and document of every tool of the platform.\n");
+    code.push_str("static DESCRIPTIONS: &[(&str, &str)] = &[\n");
+    for (kind, file) in files {
+        writeln!(code, "    ({kind:?}, include_str!({:?})),", file.display().to_string())?;
+    }
+    code.push_str("];\n");
+    Ok(code)
 }
 
 /// The folder that was named, or the nearest one above the output folder, or where `cargo xtask build` would put it.

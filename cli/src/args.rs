@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::{Client, Target};
 use crate::failure::{EXIT_HELP, Failure, Outcome};
 use crate::output::{Color, Output};
-use crate::{config, credential, executions, key, log, playbook, plugin, run, serve, token};
+use crate::{config, credential, executions, key, log, playbook, plugin, run, serve, token, tool};
 
 #[derive(Debug, Parser)]
 #[command(name = "noetl", version, about = "Run playbooks and a noetl server, and work with its plugins.", after_help = EXIT_HELP)]
@@ -77,6 +77,9 @@ pub enum Command {
     /// Make, push, call and manage plugins.
     #[command(subcommand)]
     Plugin(plugin::Command),
+    /// Show which tools playbooks can call, and how.
+    #[command(subcommand)]
+    Tool(tool::Command),
     /// Make, list and revoke tokens.
     #[command(subcommand)]
     Token(token::Command),

@@ -19,6 +19,7 @@ mod run;
 mod serve;
 mod sse;
 mod token;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -67,6 +68,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Replay(replay) => on_runtime(replay.run(context)),
         Command::Serve(serve) => serve.run(context),
         Command::Plugin(command) => plugin::run(command, context),
+        Command::Tool(command) => on_runtime(tool::run(command, context)),
         Command::Token(command) => on_runtime(token::run(command, context)),
         Command::Credential(command) => on_runtime(credential::run(command, context)),
         Command::Key(command) => key::run(command, context),

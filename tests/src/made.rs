@@ -101,6 +101,13 @@ pub fn with_parts(parts: &str, run: &str, manifest: &str) -> Vec<u8> {
     transform(&text, manifest)
 }
 
+/// The same, of a component that says something about itself; `parts` has the function.
+pub fn described(parts: &str, run: &str, manifest: &str) -> Vec<u8> {
+    let text = format!("(module {COMMON} {parts} (func (export \"run\") (param i32 i32) (result i32) {run}))");
+    let (resolve, world) = world_with(&[], "export noetl:describe/describing@0.1.0;");
+    wrap(wat::parse_str(&text).expect("text of a module"), &resolve, world, manifest)
+}
+
 /// Many long functions: a component that takes far longer to compile than to send.
 pub fn compile_bomb(functions: u32, steps: u32, manifest: &str) -> Vec<u8> {
     let mut types = TypeSection::new();

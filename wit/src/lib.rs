@@ -8,6 +8,7 @@
 //!    manifest cannot name one.
 //! 3. The WIT text compiled in here is the text guests are built from; `wit.lock` freezes released packages.
 
+pub mod description;
 pub mod ids;
 pub mod inspect;
 pub mod limits;

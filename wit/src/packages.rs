@@ -50,6 +50,7 @@ pub const SOURCES: &[Source] = sources![
     "nats" "0.1.0",
     "process" "0.1.0",
     "worlds" "0.1.0",
+    "describe" "0.1.0",
     "interpreter" "0.1.0",
     "engine" "0.1.0",
 ];
@@ -63,6 +64,8 @@ pub const WORLDS_PACKAGE: &str = "noetl:worlds";
 pub const ENGINE_PACKAGE: &str = "noetl:engine";
 /// What runs plugins that are source text.
 pub const INTERPRETER_PACKAGE: &str = "noetl:interpreter";
+/// What a component of any world may export besides: a word about itself.
+pub const DESCRIBE_PACKAGE: &str = "noetl:describe";
 
 /// Names of all packages, without versions, each once.
 pub fn names() -> impl Iterator<Item = &'static str> {

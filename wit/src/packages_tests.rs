@@ -48,7 +48,7 @@ fn every_version_folder_is_compiled_in() {
 fn every_capability_has_a_package_and_every_package_is_a_capability_or_the_worlds() {
     let capabilities: BTreeSet<&str> = Capability::ALL.iter().map(|capability| capability.package()).collect();
     let mut packages: BTreeSet<&str> = names().collect();
-    for worlds in [WORLDS_PACKAGE, ENGINE_PACKAGE, INTERPRETER_PACKAGE] {
+    for worlds in [WORLDS_PACKAGE, ENGINE_PACKAGE, INTERPRETER_PACKAGE, DESCRIBE_PACKAGE] {
         assert!(packages.remove(worlds), "{worlds}");
     }
     assert_eq!(packages, capabilities);

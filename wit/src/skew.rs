@@ -52,6 +52,13 @@ pub fn export_differences(resolve: &Resolve, component: WorldId, world: World) -
             }
         }
     }
+    // What a component says about itself is optional, and held against ours where it is there.
+    let said = |key: &WorldKey| resolve.name_world_key(key).starts_with("noetl:describe/describing@0.1.");
+    if resolve.worlds[component].exports.keys().any(said)
+        && let Some((id, _)) = packages::serving(packages::DESCRIBE_PACKAGE, "describing", &Version::new(0, 1, 0))
+    {
+        export_interface(&ours, id, &theirs, component, &mut lines);
+    }
     lines
 }
 

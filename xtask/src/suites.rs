@@ -97,6 +97,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("nats_tool", "the tools nats, subscription and shell"),
     end_to_end!("engine_cli", "playbooks through the command, with and without a server"),
     end_to_end!("compat", "playbooks of others, held against their oracles"),
+    end_to_end!("examples", "every example comes to what it says, and tools say what they take"),
 ];
 
 pub fn names() -> Vec<&'static str> {

@@ -1,10 +1,12 @@
 //! `noetl schema`: JSON schemas for editors.
 
 use clap::{Args, ValueEnum};
+use noetl_contract::description::Description;
 use noetl_contract::manifest::docs;
 
 use crate::args::Context;
 use crate::failure::Outcome;
+use crate::tool::known;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,13 +27,16 @@ enum What {
     Playbook,
     /// The plugin.toml of a plugin.
     Plugin,
+    /// What a tool says about itself.
+    Description,
 }
 
 impl Schema {
     pub fn run(self, context: &Context) -> Outcome {
         context.output.value(&match self.what {
-            What::Playbook => noetl_flow::playbook::schema(),
+            What::Playbook => noetl_flow::playbook::schema_with(&known::properties()),
             What::Plugin => docs::json_schema(),
+            What::Description => Description::document_schema(),
         });
         Ok(())
     }

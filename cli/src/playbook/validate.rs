@@ -1,7 +1,8 @@
 //! `noetl validate`: everything that is wrong with playbooks, without a server.
 //!
-//! The checker is the one that servers run, compiled into this command. A server of another version may know other
-//! keys; what counts is what it says at `noetl register`.
+//! The checker is the one that servers run, compiled into this command, and fields of tools are held against what the
+//! tools in this command say about themselves. A server may have other keys and other tools; what counts is what it says
+//! at `noetl register`.
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use super::problems;
 use crate::args::Context;
 use crate::failure::{Failure, Outcome};
 use crate::output::Paint;
+use crate::tool::known;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,12 +67,14 @@ impl Validate {
 }
 
 pub fn check(source: &Source, strict: bool) -> Checked {
-    let (playbook, found) = match playbook::parse(&source.text, strict) {
-        Ok(parsed) => (Some(parsed.playbook), parsed.warnings),
-        Err(found) => (None, found),
-    };
-    let problems = found.iter().map(|problem| serde_json::to_value(problem).expect("problems are plain data"));
-    Checked { file: source.name(), playbook, problems: problems.collect() }
+    let read = playbook::read(&source.text, strict);
+    let plain = |problem: &playbook::Problem| serde_json::to_value(problem).expect("problems are plain data");
+    let mut found: Vec<Value> = read.problems.iter().map(plain).collect();
+    found.extend(known::problems(&read.uses, strict));
+    let place = |problem: &Value| (problem["line"].as_u64(), problem["column"].as_u64());
+    found.sort_by_key(|problem| (place(problem).0 == Some(0), place(problem)));
+    let playbook = read.playbook.filter(|_| !found.iter().any(problems::is_error));
+    Checked { file: source.name(), playbook, problems: found }
 }
 
 impl Checked {
@@ -107,6 +111,18 @@ mod tests {
 
     const GOOD: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: demo/a}\nextra: 1\n\
                         workflow:\n- step: start\n  tool: {kind: noop}\n";
+
+    #[test]
+    fn a_field_that_its_tool_does_not_take_is_told_with_the_one_that_was_meant() {
+        let slip = checked(&GOOD.replace("kind: noop", "kind: http, urk: x"), false);
+        let lines = slip.lines(Paint::plain());
+        assert!(slip.playbook.is_none(), "`url` is missing");
+        assert!(
+            lines.iter().any(|line| line.starts_with("a.yaml:7:22: warning") && line.contains("`url`?")),
+            "{lines:#?}"
+        );
+        assert!(lines.iter().any(|line| line.contains("error: workflow[0].tool: `url` is missing")), "{lines:#?}");
+    }
 
     #[test]
     fn every_problem_has_its_place_and_a_warning_is_none_in_the_way() {

@@ -15,6 +15,7 @@ mod build;
 mod duration;
 mod keychain;
 mod keys;
+mod kinds;
 mod model;
 mod problem;
 mod rule;
@@ -24,6 +25,7 @@ mod shape;
 mod step;
 mod text;
 mod tool;
+mod uses;
 mod yaml;
 
 #[cfg(test)]
@@ -31,12 +33,14 @@ mod tests;
 
 use sha2::{Digest, Sha256};
 
+pub use kinds::KINDS as OWN_KINDS;
 pub use model::{
     Admit, Arc, Cursor, Executor, Failures, Limit, Loop, Metadata, Next, NextMode, OnError, OnNoMatch, Park, Playbook,
     Requires, Step, Work,
 };
 pub use problem::{Problem, Severity};
-pub use schema::schema;
+pub use schema::{schema, schema_with};
+pub use uses::{Given, Use, UsedField};
 pub use yaml::LARGEST;
 
 use problem::Problems;
@@ -49,22 +53,49 @@ pub struct Parsed {
     pub warnings: Vec<Problem>,
 }
 
+/// All that can be said of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// Unless it has errors.
+    pub playbook: Option<Playbook>,
+    /// In the order of the text, warnings included.
+    pub problems: Vec<Problem>,
+    /// Where it calls which tool, as far as that can be seen.
+    pub uses: Vec<Use>,
+}
+
 /// Reads a document. The error has all problems, warnings included, in the order of the text.
 pub fn parse(text: &str, strict: bool) -> Result<Parsed, Vec<Problem>> {
+    let (built, problems) = understand(text, strict);
+    match built {
+        Some((_, Some(playbook))) => Ok(Parsed { playbook, warnings: problems }),
+        _ => Err(problems),
+    }
+}
+
+/// Reads a document and lists the tools it calls, for somebody who knows those.
+pub fn read(text: &str, strict: bool) -> Reading {
+    let (built, problems) = understand(text, strict);
+    let (root, playbook) = built.unzip();
+    Reading { playbook: playbook.flatten(), problems, uses: root.as_ref().map(uses::uses).unwrap_or_default() }
+}
+
+/// The document as values, and the playbook unless there are errors; nothing of a text that is no document.
+fn understand(text: &str, strict: bool) -> (Option<(yaml::Node, Option<Playbook>)>, Vec<Problem>) {
     let mut problems = Problems::new(strict);
     let Some(root) = yaml::read(text, &mut problems) else {
-        return Err(problems.finish(None));
+        return (None, problems.finish(None));
     };
     if !root.is_map() {
         problems.error(root.place, "expected a playbook: a map with `apiVersion`, `kind`, `metadata` and `workflow`");
-        return Err(problems.finish(Some(&root)));
+        let problems = problems.finish(Some(&root));
+        return (Some((root, None)), problems);
     }
     keys::PLAYBOOK.check(&root, &mut problems);
     let playbook = build::playbook(&root, hex::encode(Sha256::digest(text)), &mut problems);
-    match problems.failed() {
-        true => Err(problems.finish(Some(&root))),
-        false => Ok(Parsed { playbook, warnings: problems.finish(Some(&root)) }),
-    }
+    let playbook = (!problems.failed()).then_some(playbook);
+    let problems = problems.finish(Some(&root));
+    (Some((root, playbook)), problems)
 }
 
 /// Any document of YAML, or JSON which is a part of it, as plain values, under the rules that playbooks are read by.

@@ -2,18 +2,35 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::keys::{KINDS, PLAYBOOK};
+use super::keys::{KINDS, PLAYBOOK, TOOL};
 use super::shape::{Key, Object, Others, Shape, Status};
 
 /// JSON Schema, draft 2020-12.
 pub fn schema() -> Json {
+    schema_with(&Map::new())
+}
+
+/// The same, with the fields of tools that are known: by kind, the properties a `tool` of that kind has besides.
+pub fn schema_with(tools: &Map<String, Json>) -> Json {
     let mut definitions = Map::new();
     define(&PLAYBOOK, &mut definitions);
+    let kinds: Vec<Json> = tools.iter().map(|(kind, properties)| of_kind(kind, properties)).collect();
+    if !kinds.is_empty() {
+        definitions[TOOL.name]["allOf"] = kinds.into();
+    }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "NoETL playbook",
         "$ref": reference(PLAYBOOK.name),
         "$defs": definitions,
+    })
+}
+
+/// What holds for a tool if it is of this kind. Keys that are not named stay the tool's own.
+fn of_kind(kind: &str, properties: &Json) -> Json {
+    json!({
+        "if": { "properties": { "kind": { "const": kind } }, "required": ["kind"] },
+        "then": { "properties": properties },
     })
 }
 

@@ -43,6 +43,7 @@ use prometheus_client::registry::Registry;
 
 pub mod calls;
 pub mod case;
+mod described;
 pub mod engine;
 mod error;
 mod health;
@@ -55,6 +56,7 @@ pub mod switch;
 pub mod wallet;
 
 pub use calls::{Call, CallInput, CallOutput, Reply};
+pub use described::{Tool, ToolError};
 pub use error::{CallError, PushError, StartError, SwitchError, catalog_status};
 pub use health::RollbackOptions;
 pub use heard::Ear;

@@ -122,20 +122,23 @@ impl Kernel {
         let mut made = Made { host: &self.host, digest, kept: self.host.ready(&digest).is_some() };
         let started = Instant::now();
         let bytes = async || read(&push.component).await;
-        match (&manifest.source, interpreter_digest) {
+        let module = match (&manifest.source, interpreter_digest) {
             (Some(source), Some(digest)) => {
                 let ready = self.interpreter(&source.language, digest).await?;
                 let module = self.host.prepare_program(spec, ready, bytes).await.map_err(PushError::Compile)?;
                 if known.is_none() {
                     self.must_load(&module, &manifest).await?;
                 }
+                Some(module)
             }
             _ if manifest.world == World::Interpreter => {
                 self.host.interpreter(digest, bytes).await.map_err(PushError::Compile)?;
+                None
             }
-            _ => {
-                self.host.prepare(spec, bytes).await.map_err(PushError::Compile)?;
-            }
+            _ => Some(self.host.prepare(spec, bytes).await.map_err(PushError::Compile)?),
+        };
+        if let Some(module) = module {
+            self.check_description(&module).await?;
         }
         let compile_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let capabilities = manifest.capabilities;
@@ -205,6 +208,19 @@ impl Kernel {
             dry_run: false,
             compile_ms,
         })
+    }
+
+    /// A plugin that says what it does has to say it in a form that can be read. One that cannot speak without what it is
+    /// granted says nothing, which it may.
+    async fn check_description(&self, module: &std::sync::Arc<noetl_host::Module>) -> Result<(), PushError> {
+        match self.host.describe(module).await {
+            Err(fault) if fault.class == noetl_host::FaultClass::Skew => Err(PushError::Skew(vec![fault.message])),
+            Err(fault) => {
+                tracing::debug!(plugin = %module.spec().path, %fault, "does not say what it does");
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
     }
 
     /// A version that asks for more than the running one needs somebody's explicit word. New hosts count as more of

@@ -32,6 +32,8 @@ pub struct Interpreter {
     load: ComponentExportIndex,
     pub(crate) run: ComponentExportIndex,
     pub(crate) call: ComponentExportIndex,
+    /// Not there in interpreters of older versions.
+    pub(crate) describe: Option<ComponentExportIndex>,
     pub(crate) slots: u32,
     templates: Templates,
 }
@@ -45,7 +47,8 @@ impl Interpreter {
         };
         let (load, run, call) = (export("load")?, export("run")?, export("call")?);
         let slots = Engines::slots_of(&component);
-        Ok(Self { component, load, run, call, slots, templates: Templates::default() })
+        let describe = component.get_export_index(None, "describe");
+        Ok(Self { component, load, run, call, describe, slots, templates: Templates::default() })
     }
 
     pub(crate) fn template(&self, engine: &Engine, grant: Grant) -> Result<Arc<Template>, PrepareError> {
@@ -60,41 +63,45 @@ impl Interpreter {
             caps::link(capability, &mut linker).map_err(skew)?;
         }
         crate::wasi::link(&mut linker).map_err(skew)?;
-        self.link_denied(engine, &mut linker, grant).map_err(skew)?;
+        link_denied(&self.component, engine, &mut linker, grant).map_err(skew)?;
         let pre = linker.instantiate_pre(&self.component).map_err(skew)?;
         Ok(Template { grant, pre, wasi: true })
     }
+}
 
-    /// Gives every import that the grant does not cover a body that denies it.
-    fn link_denied(&self, engine: &Engine, linker: &mut Linker<CallState>, grant: Grant) -> wasmtime::Result<()> {
-        // An interface that uses a resource of another one names it too; it is defined where it comes from.
-        let mut known = Vec::new();
-        for (name, item) in self.component.component_type().imports(engine) {
-            let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
-            let import = Import::new(name);
-            // Opening an interface defines it under this very version, so what is granted is left alone.
-            let mut denied = (!is_granted(&import, grant)).then(|| linker.instance(name)).transpose()?;
-            for (name, item) in interface.exports(engine) {
-                if let ComponentItem::Resource(resource) = &item.ty {
-                    if known.contains(resource) {
-                        continue;
-                    }
-                    known.push(*resource);
+/// Gives every import that the grant does not cover a body that denies it.
+pub(crate) fn link_denied(
+    component: &Component,
+    engine: &Engine,
+    linker: &mut Linker<CallState>,
+    grant: Grant,
+) -> wasmtime::Result<()> {
+    // An interface that uses a resource of another one names it too; it is defined where it comes from.
+    let mut known = Vec::new();
+    for (name, item) in component.component_type().imports(engine) {
+        let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
+        let import = Import::new(name);
+        // Opening an interface defines it under this very version, so what is granted is left alone.
+        let mut denied = (!is_granted(&import, grant)).then(|| linker.instance(name)).transpose()?;
+        for (name, item) in interface.exports(engine) {
+            if let ComponentItem::Resource(resource) = &item.ty {
+                if known.contains(resource) {
+                    continue;
                 }
-                let Some(instance) = &mut denied else { continue };
-                match item.ty {
-                    ComponentItem::Resource(_) => instance.resource(name, absent(name), |_, _| Ok(()))?,
-                    ComponentItem::ComponentFunc(_) => {
-                        let import = import.clone();
-                        instance
-                            .func_new(name, move |mut store, _, _, _| Err(deny(store.data_mut(), &import).into()))?;
-                    }
-                    _ => {}
+                known.push(*resource);
+            }
+            let Some(instance) = &mut denied else { continue };
+            match item.ty {
+                ComponentItem::Resource(_) => instance.resource(name, absent(name), |_, _| Ok(()))?,
+                ComponentItem::ComponentFunc(_) => {
+                    let import = import.clone();
+                    instance.func_new(name, move |mut store, _, _, _| Err(deny(store.data_mut(), &import).into()))?;
                 }
+                _ => {}
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn is_granted(import: &Import, grant: Grant) -> bool {
@@ -170,6 +177,11 @@ impl Program {
     /// Bytes of the files, which are held as long as the module is.
     pub(crate) fn weight(&self) -> u64 {
         self.files.iter().map(|file| (file.path.len() + file.content.len()) as u64).sum()
+    }
+
+    /// A file of the program that says what it does, so that it need not be run for it.
+    pub(crate) fn description(&self) -> Option<&[u8]> {
+        self.files.iter().find(|file| file.path == "describe.json").map(|file| file.content.as_slice())
     }
 
     /// Hands the files to a new sandbox; the failure is the program's own.

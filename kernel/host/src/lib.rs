@@ -37,6 +37,7 @@ mod bindings;
 pub mod call;
 pub mod caps;
 pub mod compile;
+mod describe;
 pub mod egress;
 mod engine;
 pub mod error;
@@ -122,6 +123,7 @@ pub struct Host {
     drivers: Arc<Drivers>,
     modules: Mutex<LruCache<Digest, Slot<Module>>>,
     interpreters: Mutex<HashMap<Digest, Slot<Interpreter>>>,
+    descriptions: describe::Descriptions,
     kept: Kept,
     shards: Shards,
     metrics: HostMetrics,
@@ -146,6 +148,7 @@ impl Host {
             shards: Shards::start(options.shards, || residents(&engines, &drivers, options.denied))?,
             modules: Mutex::new(LruCache::new(NonZeroUsize::new(options.max_modules).unwrap_or(NonZeroUsize::MIN))),
             interpreters: Mutex::default(),
+            descriptions: describe::Descriptions::default(),
             // One for each thread that could use one, and one to change to.
             kept: Kept::new(options.threads.max(1) * 2),
             metrics: HostMetrics::register(registry),
@@ -401,7 +404,7 @@ impl Host {
 }
 
 /// A task that ends with whoever waits for it.
-struct Running<T>(tokio::task::JoinHandle<T>);
+pub(crate) struct Running<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for Running<T> {
     fn drop(&mut self) {

@@ -17,7 +17,7 @@ use crate::caps;
 use crate::engine::{EngineKind, Engines};
 use crate::error::{Denied, PrepareError};
 use crate::grant::{Grant, Terms};
-use crate::interpreter::Program;
+use crate::interpreter::{Program, link_denied};
 use crate::metrics::ModuleMetrics;
 use crate::state::CallState;
 
@@ -167,6 +167,36 @@ impl Module {
                 terms.check(&self.spec.imports)?;
                 self.link(engine, component, grant)
             }),
+        }
+    }
+
+    /// An instance that can do nothing but speak about itself: no capability is behind any of its imports.
+    pub(crate) fn mute_template(&self, engine: &Engine) -> Result<Arc<Template>, PrepareError> {
+        let grant = Grant { capabilities: CapabilitySet::EMPTY, wasi: self.spec.ring.has_wasi() };
+        let component = match &self.code {
+            Code::Program(program) => return program.interpreter.template(engine, grant),
+            Code::Own { component, .. } => component,
+        };
+        let skew = |error: wasmtime::Error| PrepareError::Skew(format!("{error:#}"));
+        let wasi = grant.wasi && self.spec.imports.iter().any(|import| import.name.starts_with("wasi:"));
+        let mut linker: Linker<CallState> = Linker::new(engine);
+        caps::link_base(&mut linker).map_err(skew)?;
+        if wasi {
+            crate::wasi::link(&mut linker).map_err(skew)?;
+        }
+        link_denied(component, engine, &mut linker, grant).map_err(skew)?;
+        let pre = linker.instantiate_pre(component).map_err(skew)?;
+        Ok(Arc::new(Template { grant, pre, wasi }))
+    }
+
+    /// Where it says something about itself, if it does.
+    pub(crate) fn description(&self) -> Option<ComponentExportIndex> {
+        match &self.code {
+            Code::Program(program) => program.interpreter.describe,
+            Code::Own { component, .. } => {
+                let interface = component.get_export_index(None, "noetl:describe/describing@0.1.0")?;
+                component.get_export_index(Some(&interface), "describe")
+            }
         }
     }
 

@@ -50,7 +50,7 @@ pub struct Args {
     pub plugin: Option<PluginPath>,
     pub playbook: Option<PlaybookPath>,
     pub execution: Option<ExecutionId>,
-    /// The id of a token, the name of a credential or the code of an error.
+    /// The id of a token, the name of a credential, the kind of a tool or the code of an error.
     pub name: String,
 }
 

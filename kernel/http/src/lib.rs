@@ -39,6 +39,7 @@ mod reports;
 mod routes;
 mod server;
 mod tokens;
+mod tools;
 mod values;
 
 pub use openapi::document as openapi_document;

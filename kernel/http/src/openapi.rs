@@ -23,7 +23,7 @@ use crate::executions::{events, read as executions, steer};
 use crate::plugins::{attest, call, change, fetch, list, logs, overrides, push};
 use crate::problem::{self, Problem};
 use crate::routes::{ROUTES, Route};
-use crate::{execute, internal, ops, replay, reports, tokens};
+use crate::{execute, internal, ops, replay, reports, tokens, tools};
 
 /// An error (RFC 9457). Some codes have more members than these.
 #[derive(ToSchema)]
@@ -49,6 +49,7 @@ struct ProblemDocument {
         list::list, push::push, list::show, change::delete, fetch::fetch, list::history, logs::logs, call::call, call::record,
         attest::read, attest::add,
         change::channel, change::rollback, change::release, overrides::pin, overrides::bind,
+        tools::list, tools::show,
         catalog::list, register::register, register::validate, catalog::show, playbooks::remove, catalog::versions,
         playbooks::restore, execute::execute, execute::batch, executions::list, executions::show, steer::delete,
         executions::status, executions::commands, events::events, executions::why, steer::cancel, steer::resume,

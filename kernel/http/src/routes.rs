@@ -22,7 +22,7 @@ use crate::credentials::{change as credential, key as wallet, read as credential
 use crate::executions::{events, read as executions, steer};
 use crate::plugins::{attest, call, change, fetch, list, logs, overrides, push};
 use crate::problem::Problem;
-use crate::{execute, internal, openapi, ops, replay, reports, tokens};
+use crate::{execute, internal, openapi, ops, replay, reports, tokens, tools};
 
 pub struct Route {
     pub method: Method,
@@ -69,6 +69,8 @@ pub static ROUTES: &[Route] = routes! {
     POST   "/api/plugins/{path}:release"    Change    change::release;
     POST   "/api/plugins/{path}:pin"        OwnTenant overrides::pin;
     POST   "/api/plugins/{path}:bind"       OwnTenant overrides::bind;
+    GET    "/api/tools"                     Token     tools::list;
+    GET    "/api/tools/{kind}"              Token     tools::show;
     GET    "/api/catalog"                   Token     catalog::list;
     POST   "/api/catalog/register"          Write     register::register;
     POST   "/api/catalog/validate"          Token     register::validate;
@@ -178,7 +180,8 @@ fn template_of(path: &str) -> Option<(String, RawArgs)> {
         let args = RawArgs { name: name.to_owned(), ..RawArgs::default() };
         return Some((format!("/api/credentials/{{name}}{part}"), args));
     }
-    let named = [("/api/tokens/", "/api/tokens/{id}"), ("/errors/", "/errors/{code}")];
+    let named =
+        [("/api/tokens/", "/api/tokens/{id}"), ("/api/tools/", "/api/tools/{kind}"), ("/errors/", "/errors/{code}")];
     named.into_iter().find_map(|(prefix, template)| {
         let name = path.strip_prefix(prefix)?.to_owned();
         Some((template.to_owned(), RawArgs { name, ..RawArgs::default() }))

@@ -86,6 +86,12 @@ def response(answer: Any) -> tooling.Response:
     output = as_json(answer.output) if answer.encoded is None else text(answer.encoded)
     return tooling.Response(output, None if answer.body is None else answer.body.give())
 
+    def describe(self) -> Optional[str]:
+        said = getattr(WitWorld._module, "describe", None)
+        if callable(said):
+            said = guarded(said)
+        return said if said is None or isinstance(said, str) else as_json(said)
+
 
 def ask(input: Any) -> Any:
     """Call what the plugin offers: `call(input)`, or `main` with the input's fields as its arguments."""

@@ -9,7 +9,7 @@ mod outputs;
 use std::cell::RefCell;
 
 use noetl_flow::decide::Orchestrator;
-use noetl_flow::playbook::{self, Problem, Severity};
+use noetl_flow::playbook::{self, Problem, Reading, Severity};
 use noetl_flow::schedule;
 use noetl_sdk::engine::orchestrator::{orchestration, scheduling};
 use serde_json::{Value as Json, json};
@@ -78,11 +78,13 @@ impl scheduling::Guest for Service {
 /// Everything that keeps the text from being a playbook, and what its author should know besides. A playbook that can
 /// be read is also made ready to run, by an orchestrator that is dropped again.
 ///
-/// Of a playbook without errors the catalog is told the path, the description, the labels and the schedule.
+/// Of a playbook without errors the catalog is told the path, the description, the labels and the schedule. Of any, it is
+/// told where which tool is called, for what the tools have to say about it, and which tools the engine runs itself.
 fn checked(text: &str, strict: bool) -> Json {
-    let (mut problems, playbook) = match playbook::parse(text, strict) {
-        Ok(parsed) => (parsed.warnings, parsed.playbook),
-        Err(problems) => return json!({ "problems": problems }),
+    let Reading { playbook, mut problems, uses } = playbook::read(text, strict);
+    let kinds = own_kinds();
+    let Some(playbook) = playbook else {
+        return json!({ "problems": problems, "uses": uses, "kinds": kinds });
     };
     if let Err(message) = Orchestrator::new().learn("", text) {
         let path = String::new();
@@ -95,7 +97,16 @@ fn checked(text: &str, strict: bool) -> Json {
         "labels": metadata.labels,
         "schedule": playbook.schedule,
     });
-    json!({ "problems": problems, "playbook": described })
+    json!({ "problems": problems, "playbook": described, "uses": uses, "kinds": kinds })
+}
+
+/// What the engine itself runs, as tools describe themselves.
+fn own_kinds() -> Json {
+    let read = |(kind, text): &(&str, &str)| {
+        let document = serde_json::from_str(text).expect("the documents are compiled in and tested");
+        ((*kind).to_owned(), document)
+    };
+    Json::Object(playbook::OWN_KINDS.iter().map(read).collect())
 }
 
 #[cfg(test)]

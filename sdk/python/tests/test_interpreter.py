@@ -59,6 +59,14 @@ class Programs(unittest.TestCase):
         with loaded(plugin_under_test="def call(input):\n    return {'n': input['n'] + 1}\n"):
             self.assertEqual(call({"n": 1}).output, '{"n":2}')
 
+    def test_a_plugin_says_what_it_does_or_nothing(self):
+        with loaded(plugin_under_test="describe = {'summary': 'Adds.'}\n"):
+            self.assertEqual(WORLD.describe(), '{"summary":"Adds."}')
+        with loaded(plugin_under_test="def describe():\n    return '{}'\n"):
+            self.assertEqual(WORLD.describe(), "{}")
+        with loaded(plugin_under_test="def call(input):\n    return 1\n"):
+            self.assertIsNone(WORLD.describe())
+
     def test_main_gets_the_fields(self):
         with loaded(plugin_under_test="def main(name, greeting='Hello'):\n    return f'{greeting}, {name}!'\n"):
             self.assertEqual(call({"name": "Ada"}).output, '"Hello, Ada!"')

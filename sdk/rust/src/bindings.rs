@@ -103,6 +103,23 @@ pub mod tool {
     );
 }
 
+/// What a component of any world may export besides.
+pub mod described {
+    generate! {
+        ["../../wit/describe/0.1.0"]
+        inline: "
+            package noetl:sdk-described;
+            world described {
+                export noetl:describe/describing@0.1.0;
+            }
+        ",
+        world: "noetl:sdk-described/described",
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_described",
+    }
+}
+
 /// A world of `noetl:engine`: none of them imports more than messages, numbers and last words.
 #[cfg(any(
     feature = "orchestrator",

@@ -14,6 +14,10 @@ use crate::tool::{Request, Response};
 /// Export `fn(Vec<u8>) -> Result<Vec<u8>, Failure>` as the world `transform`.
 #[macro_export]
 macro_rules! transform {
+    ($run:expr, $description:expr) => {
+        $crate::transform!($run);
+        $crate::describe!($description);
+    };
     ($run:expr) => {
         // The exported symbols are unsafe attributes in the author's own crate.
         #[allow(unsafe_code)]
@@ -35,6 +39,10 @@ macro_rules! transform {
 #[cfg(feature = "json")]
 #[macro_export]
 macro_rules! transform_json {
+    ($run:expr, $description:expr) => {
+        $crate::transform_json!($run);
+        $crate::describe!($description);
+    };
     ($run:expr) => {
         $crate::transform!(|input| $crate::json::transform(input, $run));
     };
@@ -44,6 +52,10 @@ macro_rules! transform_json {
 #[cfg(feature = "tool")]
 #[macro_export]
 macro_rules! tool {
+    ($call:expr, $description:expr) => {
+        $crate::tool!($call);
+        $crate::describe!($description);
+    };
     ($call:expr) => {
         // The exported symbols are unsafe attributes in the author's own crate.
         #[allow(unsafe_code)]
@@ -57,6 +69,29 @@ macro_rules! tool {
                 }
             }
     $crate::bindings::tool::export_tool!(Plugin with_types_in $crate::bindings::tool);
+        };
+    };
+}
+
+/// Export what the component says about itself: one JSON document, as text. It is also the second argument of the
+/// macros above: `noetl_sdk::tool!(call, include_str!("../describe.json"))`.
+///
+/// The document has a `summary` and may have `fields`, `result`, `errors`, `examples` and `notes`;
+/// `noetl schema description` prints its schema.
+#[macro_export]
+macro_rules! describe {
+    ($description:expr) => {
+        // The exported symbols are unsafe attributes in the author's own crate.
+        #[allow(unsafe_code)]
+        const _: () = {
+            struct Described;
+            impl $crate::bindings::described::exports::noetl::describe::describing::Guest for Described {
+                fn describe() -> String {
+                    $crate::export::report_panics();
+                    String::from($description)
+                }
+            }
+    $crate::bindings::described::export_described!(Described with_types_in $crate::bindings::described);
         };
     };
 }

@@ -16,7 +16,8 @@
 //!
 //! [`transform!`] takes bytes to bytes, [`transform_json!`] (feature `json`) a typed value to a typed value, and
 //! [`tool!`] (feature `tool`) serves a step that acts on the outside. The services of the engine have worlds of their own
-//! ([`engine`], a feature each). A component has one of them, once.
+//! ([`engine`], a feature each). A component has one of them, once. Beside it [`describe!`] tells others what it takes
+//! and gives.
 //!
 //! Invariants:
 //! 1. A component imports only the capabilities its code refers to, because the linker drops the rest. What it does

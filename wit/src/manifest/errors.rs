@@ -55,7 +55,7 @@ pub(super) fn place(text: &str, offset: usize) -> (usize, usize) {
 }
 
 /// The known word nearest to what was written, when it is near enough to be a slip of the fingers.
-pub(super) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (written.chars().count() / 3).max(1);
     known
         .into_iter()

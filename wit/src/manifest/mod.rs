@@ -25,7 +25,7 @@ use crate::packages::{ENGINE_PACKAGE, INTERPRETER_PACKAGE, WORLDS_PACKAGE};
 use crate::rings::CapabilitySet;
 
 pub mod docs;
-mod errors;
+pub(crate) mod errors;
 mod hosts;
 mod language;
 pub mod options;
@@ -123,7 +123,7 @@ impl World {
         match self {
             World::Transform => &["run"],
             World::Tool => &["call"],
-            World::Interpreter => &["load", "run", "call"],
+            World::Interpreter => &["load", "run", "call", "describe"],
             World::Orchestrator => &["noetl:engine/orchestration@0.1.0", "noetl:engine/scheduling@0.1.0"],
             World::Runner => &["noetl:engine/running@0.1.0"],
             World::StateBuilder => &["noetl:engine/state-building@0.1.0"],

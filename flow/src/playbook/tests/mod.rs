@@ -4,6 +4,7 @@ mod arbitrary;
 mod documents;
 mod model;
 mod problems;
+mod reference;
 mod schema;
 
 use super::{Parsed, Playbook, Problem, parse};

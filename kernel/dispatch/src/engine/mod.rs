@@ -121,6 +121,7 @@ pub struct Engine {
     shards: Vec<UnboundedSender<Message>>,
     background: Background,
     stopping: watch::Sender<bool>,
+    kernel: Back,
 }
 
 impl Shared {

@@ -1,7 +1,15 @@
 //! Playbooks into the catalog: checked by the orchestrator that will run them, then kept.
+//!
+//! The orchestrator knows the language and no tool. It lists where the playbook calls which, and that list is held against
+//! what the tools of this tenant say about themselves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use noetl_contract::Tenant;
+use noetl_contract::description::Description;
+use noetl_contract::description::uses::{self, Use, problems};
 use noetl_registry::Actor;
 use noetl_registry::playbooks::{PlaybookError, PlaybookInfo, PlaybookPath};
 use serde::Deserialize;
@@ -32,7 +40,7 @@ struct Described {
     #[serde(default)]
     description: Option<String>,
     #[serde(default)]
-    labels: std::collections::BTreeMap<String, String>,
+    labels: BTreeMap<String, String>,
     #[serde(default)]
     schedule: Option<Value>,
 }
@@ -42,16 +50,76 @@ struct Checked {
     problems: Vec<Value>,
     #[serde(default)]
     playbook: Option<Described>,
+    /// Where it calls which tool. Another version may say it in another way, which is then not understood and no more.
+    #[serde(default)]
+    uses: Vec<Value>,
+    /// Tools that the engine runs itself, as they describe themselves.
+    #[serde(default)]
+    kinds: BTreeMap<String, Value>,
+}
+
+impl Checked {
+    fn uses(&self) -> Vec<Use> {
+        self.uses.iter().filter_map(|one| Use::deserialize(one).ok()).collect()
+    }
+
+    fn kinds(&self) -> BTreeMap<String, Description> {
+        let read = |(kind, text): (&String, &Value)| Some((kind.clone(), Description::deserialize(text).ok()?));
+        self.kinds.iter().filter_map(read).collect()
+    }
 }
 
 impl Engine {
     /// Everything that is wrong with a text: a JSON list of problems.
-    pub async fn validate(&self, text: &str, strict: bool) -> Result<String, EngineError> {
-        let checked = self.check(text, strict).await?;
+    pub async fn validate(&self, tenant: &Tenant, text: &str, strict: bool) -> Result<String, EngineError> {
+        let checked = self.check(tenant, text, strict).await?;
         Ok(Value::Array(checked.problems).to_string())
     }
 
-    async fn check(&self, text: &str, strict: bool) -> Result<Checked, EngineError> {
+    /// Kinds of tools that the engine runs itself, as the orchestrator that serves has them.
+    pub(crate) async fn own_kinds(&self) -> Result<BTreeMap<String, Description>, EngineError> {
+        Ok(self.read("", false).await?.kinds())
+    }
+
+    async fn check(&self, tenant: &Tenant, text: &str, strict: bool) -> Result<Checked, EngineError> {
+        let mut checked = self.read(text, strict).await?;
+        let told = self.tool_problems(tenant, &checked, strict).await;
+        checked.problems.extend(told.iter().filter_map(|problem| serde_json::to_value(problem).ok()));
+        let place = |problem: &Value| (problem["line"].as_u64(), problem["column"].as_u64());
+        // What is about the document as a whole stays behind; the sort keeps the order of equals.
+        checked.problems.sort_by_key(|problem| (place(problem).0 == Some(0), place(problem)));
+        Ok(checked)
+    }
+
+    /// What the tools of the tenant say about how they are used.
+    async fn tool_problems(&self, tenant: &Tenant, checked: &Checked, strict: bool) -> Vec<uses::Problem> {
+        let Some(kernel) = self.kernel.upgrade() else { return Vec::new() };
+        let (all, kinds) = (checked.uses(), checked.kinds());
+        let mut known: BTreeMap<&str, Option<Arc<Description>>> = BTreeMap::new();
+        let mut found = Vec::new();
+        for used in &all {
+            if let Some(own) = kinds.get(&used.kind) {
+                found.extend(problems(used, own, strict));
+                continue;
+            }
+            if !known.contains_key(used.kind.as_str()) {
+                match kernel.catalog_tool(tenant, &used.kind).await {
+                    Ok(tool) => known.insert(&used.kind, tool.description),
+                    Err(_) => {
+                        found.push(uses::absent(used));
+                        known.insert(&used.kind, None)
+                    }
+                };
+            }
+            if let Some(Some(tool)) = known.get(used.kind.as_str()) {
+                found.extend(problems(used, tool, strict));
+            }
+        }
+        found.truncate(uses::MOST);
+        found
+    }
+
+    async fn read(&self, text: &str, strict: bool) -> Result<Checked, EngineError> {
         let text = text.to_owned();
         let answer = self
             .background
@@ -70,7 +138,7 @@ impl Engine {
         text: &str,
         strict: bool,
     ) -> Result<Registered, EngineError> {
-        let checked = self.check(text, strict).await?;
+        let checked = self.check(tenant, text, strict).await?;
         let is_error = |problem: &Value| problem["severity"] == "error";
         let described = match checked.playbook {
             Some(described) if !checked.problems.iter().any(is_error) => described,

@@ -62,7 +62,7 @@ pub fn open(kernel: &Arc<Kernel>, options: &EngineOptions) -> Result<Engine, Sta
     }
     let background = Background::start(kernel, &shared, due, stopping.subscribe())
         .map_err(|error| failed("a thread")(error.into()))?;
-    Ok(Engine { shared, shards, background, stopping })
+    Ok(Engine { shared, shards, background, stopping, kernel: Arc::downgrade(kernel) })
 }
 
 fn shard_count(options: &EngineOptions) -> usize {

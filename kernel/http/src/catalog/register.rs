@@ -40,6 +40,9 @@ pub struct ValidateQuery {
     /// Whether keys that mean nothing are errors.
     #[serde(default)]
     strict: bool,
+    /// Whose tools it is held against: the token's own tenant when left out.
+    #[param(value_type = Option<String>)]
+    tenant: Option<Tenant>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -126,8 +129,9 @@ fn kind(cx: &Cx, tenant: &Tenant, path: &str, version: u32) -> String {
     responses((status = 200, body = Validation)))]
 pub async fn validate(mut cx: Cx) -> Result<Response, Problem> {
     let query: ValidateQuery = input::query(&cx.query)?;
+    let tenant = cx.caller()?.works_for(query.tenant)?;
     let text = receive(&mut cx).await?;
-    let problems = engine::list(&cx.engine().validate(&text, query.strict).await?);
+    let problems = engine::list(&cx.engine().validate(&tenant, &text, query.strict).await?);
     Ok(Json(Validation { valid: is_valid(&problems), problems }).into_response())
 }
 

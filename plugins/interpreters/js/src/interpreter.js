@@ -62,6 +62,14 @@ function responseOf(answer) {
   return { output: encoded ?? jsonOf(output), body: body?.give() };
 }
 
+/** What the plugin exports as `describe`: an object, text that is JSON, or a function that gives one. */
+export async function describe() {
+  const own = exported?.describe;
+  const said = typeof own === 'function' ? await guardedAsync(() => own()) : own;
+  if (said === undefined || said === null) return undefined;
+  return typeof said === 'string' ? said : jsonOf(said);
+}
+
 /** Calls what the plugin offers: `call(input)`, `main(input)` or its default export. */
 function ask(input) {
   const own = functionOf('call') ?? functionOf('main') ?? functionOf('default');

@@ -17,7 +17,7 @@ use answer::{Output, Shown};
 use options::Options;
 use sent::Sent;
 
-noetl_sdk::tool!(call);
+noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
     let options: Options = request.parse()?;

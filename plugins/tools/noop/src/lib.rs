@@ -4,4 +4,4 @@
 
 mod answer;
 
-noetl_sdk::transform_json!(|arguments| Ok(answer::answer(arguments)));
+noetl_sdk::transform_json!(|arguments| Ok(answer::answer(arguments)), include_str!("../describe.json"));
