@@ -73,6 +73,13 @@ class WitWorld(wit_world.WitWorld):
         set_context(noetl.Context(request.idempotency_key, request.attempt, body))
         return response(ask(parsed(request.arguments)))
 
+    @never_crashes
+    def describe(self) -> Optional[str]:
+        said = getattr(WitWorld._module, "describe", None)
+        if callable(said):
+            said = guarded(said)
+        return said if said is None or isinstance(said, str) else as_json(said)
+
 
 def response(answer: Any) -> tooling.Response:
     if not isinstance(answer, noetl.Response):
@@ -85,12 +92,6 @@ def response(answer: Any) -> tooling.Response:
         raise failing.failed("invalid_output", "`encoded` of a `Response` is JSON as text")
     output = as_json(answer.output) if answer.encoded is None else text(answer.encoded)
     return tooling.Response(output, None if answer.body is None else answer.body.give())
-
-    def describe(self) -> Optional[str]:
-        said = getattr(WitWorld._module, "describe", None)
-        if callable(said):
-            said = guarded(said)
-        return said if said is None or isinstance(said, str) else as_json(said)
 
 
 def ask(input: Any) -> Any:

@@ -58,6 +58,7 @@ fn value(shape: &Shape) -> String {
         Shape::Word => "text or a number".to_owned(),
         Shape::Bool => "`true` or `false`".to_owned(),
         Shape::Count => "a whole number from 1".to_owned(),
+        Shape::Digits => "the same as text".to_owned(),
         Shape::Fraction => "a number from 0 to 1".to_owned(),
         Shape::Duration => "a duration".to_owned(),
         Shape::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),

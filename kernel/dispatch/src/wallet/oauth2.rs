@@ -161,6 +161,7 @@ fn request(tenant: &Tenant, credential: &Credential) -> Result<OutboundRequest, 
         headers,
         body: Some((body.len() as u64, futures::stream::iter([Ok(body)]).boxed())),
         timeout: TIMEOUT,
+        verified: true,
     })
 }
 

@@ -10,7 +10,7 @@ use noetl_sdk::{Failure, payload};
 
 use artifact::{Ask, Options};
 
-noetl_sdk::tool!(call);
+noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
     let options: Options = request.parse()?;

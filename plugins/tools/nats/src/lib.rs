@@ -14,7 +14,7 @@ use shared_nats::{message, shown};
 
 use operation::{Encoding, Operation};
 
-noetl_sdk::tool!(call);
+noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 const MOST_NAMES: u32 = 10_000;
 /// An object up to this size is shown.

@@ -7,7 +7,7 @@ use noetl_sdk::tool::{Request, Response};
 use noetl_sdk::{Failure, log, sql};
 use sql_common::{Options, answer};
 
-noetl_sdk::tool!(call);
+noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 /// What a credential is for.
 const IN_A_CREDENTIAL: [&str; 18] = [

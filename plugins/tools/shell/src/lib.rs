@@ -5,7 +5,7 @@ mod command;
 use noetl_sdk::tool::{Request, Response};
 use noetl_sdk::{Failure, log, process};
 
-noetl_sdk::tool!(call);
+noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
     let options: command::Options = request.parse()?;

@@ -6,7 +6,7 @@ use noetl_sdk::tool::{Request, Response};
 use noetl_sdk::{Failure, log, sql};
 use sql_common::{Options, answer};
 
-noetl_sdk::tool!(call);
+noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
     let mut options = Options::read(&request.arguments)?;

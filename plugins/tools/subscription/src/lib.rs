@@ -18,7 +18,7 @@ use shared_nats::message;
 use kept::{Batch, Drawer};
 use options::{Ack, Ask, Poll};
 
-noetl_sdk::tool!(call);
+noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
     let mut options: Map<String, Value> = request.parse()?;
