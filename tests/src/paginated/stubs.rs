@@ -84,7 +84,7 @@ fn item(list: &str, id: u64) -> Option<Value> {
         "comments" => json!({"id": id, "postId": (id - 1) / 5 + 1, "name": format!("comment {id}"),
             "email": format!("user{id}@example.com"), "body": format!("words of comment {id}")}),
         "todos" => {
-            json!({"id": id, "userId": (id - 1) / 20 + 1, "title": format!("todo {id}"), "completed": id % 2 == 0})
+            json!({"id": id, "userId": (id - 1) / 20 + 1, "title": format!("todo {id}"), "completed": id.is_multiple_of(2)})
         }
         "albums" => json!({"id": id, "userId": user, "title": format!("album {id}")}),
         "photos" => json!({"id": id, "albumId": user, "title": format!("photo {id}"), "url": "http://example.org/p"}),
