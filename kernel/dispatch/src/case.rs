@@ -131,7 +131,7 @@ fn text_in(value: Value) -> String {
 /// JSON as a value where writing the value gives the very same text, else the text itself.
 fn json_value(text: &str) -> Value {
     match serde_json::from_str::<Value>(text) {
-        Ok(value) if value.get("exactly").is_none() && value.to_string() == text => value,
+        Ok(value) if value.get("exactly").is_none() && text_of(&value) == text => value,
         _ => json!({ "exactly": text }),
     }
 }
