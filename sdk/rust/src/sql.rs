@@ -36,7 +36,7 @@ pub enum Error {
     #[error("the database did not answer in time")]
     Timeout,
     #[error("{}", told(.0))]
-    Sql(Fault),
+    Sql(Box<Fault>),
     #[error("a result of {0} bytes is larger than the plugin may take")]
     TooLarge(u64),
 }
@@ -51,7 +51,7 @@ impl From<SqlError> for Error {
             SqlError::Refused(text) => Self::Refused(text),
             SqlError::Lost(text) => Self::Lost(text),
             SqlError::Timeout => Self::Timeout,
-            SqlError::Sql(fault) => Self::Sql(fault),
+            SqlError::Sql(fault) => Self::Sql(fault.into()),
             SqlError::TooLarge(size) => Self::TooLarge(size),
         }
     }
@@ -215,7 +215,7 @@ mod tests {
             ("08006", "connect", true),
             ("", "sql_error", false),
         ] {
-            let failure = Failure::from(Error::Sql(fault(sqlstate)));
+            let failure = Failure::from(Error::Sql(fault(sqlstate).into()));
             assert_eq!((failure.code.as_str(), failure.retryable), (code, retryable), "{sqlstate}");
         }
         assert!(Failure::from(Error::Connect("x".into())).retryable && Failure::from(Error::Timeout).retryable);
@@ -224,9 +224,9 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_place_and_no_value() {
-        let failure = Failure::from(Error::Sql(fault("23505")));
+        let failure = Failure::from(Error::Sql(fault("23505").into()));
         assert_eq!(failure.message, "statement 2, character 8: no [SQLSTATE 23505]");
-        let outside = Failure::from(Error::Sql(fault("25001")));
+        let outside = Failure::from(Error::Sql(fault("25001").into()));
         assert!(outside.message.contains("transaction: false"), "{outside}");
     }
 }
