@@ -108,14 +108,25 @@ impl Options {
         let mut shortest: Option<Duration> = None;
         for (name, unit) in [("timeout", 1.0), ("timeout_seconds", 1.0), ("timeout_ms", 1000.0)] {
             let Some(value) = self.take(name) else { continue };
-            let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
-            let time = number.and_then(|number| Duration::try_from_secs_f64(number / unit).ok());
+            let seconds = value.as_f64().map(|number| number / unit).or_else(|| seconds(value.as_str()?.trim(), unit));
+            let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let time = time
                 .filter(|time| !time.is_zero())
                 .ok_or_else(|| Failure::invalid_input(format_args!("`{name}` is a number greater than nothing")))?;
             shortest = Some(shortest.map_or(time, |other| other.min(time)));
         }
         Ok(shortest)
+    }
+}
+
+/// A number of the option's own unit, or one with its unit: playbooks write `30s` everywhere.
+fn seconds(text: &str, unit: f64) -> Option<f64> {
+    const UNITS: [(&str, f64); 6] =
+        [("ms", 0.001), ("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+    let named = UNITS.iter().find_map(|(name, size)| Some((text.strip_suffix(name)?, size)));
+    match named {
+        Some((number, size)) => Some(number.trim().parse::<f64>().ok()? * size),
+        None => Some(text.parse::<f64>().ok()? / unit),
     }
 }
 
@@ -182,6 +193,8 @@ mod tests {
         let said = said.expect("a plan");
         assert_eq!((said.parameters.as_deref(), said.schema.as_deref()), (Some(r#"{"a":1}"#), Some("s")));
         assert_eq!((said.objects, said.transaction, said.timeout), (false, false, Some(Duration::from_millis(2500))));
+        let timed = |text: &str| plan(json!({"query": "q", "timeout": text})).expect("a plan").timeout;
+        assert_eq!((timed("250ms"), timed("2m")), (Some(Duration::from_millis(250)), Some(Duration::from_secs(120))));
         let usual = plan(json!({"query": "q", "params": []})).expect("a plan");
         assert_eq!((usual.parameters, usual.objects, usual.transaction, usual.timeout), (None, true, true, None));
         let rendered = plan(json!({"query": "q", "params": "[1, null]"})).expect("a plan");
