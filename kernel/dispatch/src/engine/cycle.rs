@@ -48,6 +48,8 @@ pub(super) struct Cycle {
     pub(super) ended: Vec<(ExecutionId, Ended)>,
     pub(super) recorded: Vec<oneshot::Sender<Result<bool, EngineError>>>,
     pub(super) keep: Vec<(Tenant, Bytes)>,
+    /// What is kept with this commit and may be asked for before it, by sha256.
+    pub(super) coming: HashMap<String, Bytes>,
     /// What follows from it and had to wait for the next cycle.
     pub(super) later: Vec<Queued>,
 }
@@ -90,7 +92,7 @@ impl Shard {
         let began = Instant::now();
         let mut work = self.inbox.take(BATCH);
         while !work.is_empty() {
-            let decided = self.decide(kernel, &cycle, work).await;
+            let decided = self.decide(kernel, &mut cycle, work).await;
             let mut next = Vec::new();
             let mut pure = Vec::new();
             for (queued, answer) in decided {

@@ -30,7 +30,7 @@ impl Shard {
     pub(super) async fn decide(
         &mut self,
         kernel: &Arc<Kernel>,
-        cycle: &Cycle,
+        cycle: &mut Cycle,
         mut work: Vec<Queued>,
     ) -> Vec<(Queued, Decision)> {
         let now = self.shared.clock.now_ms();
@@ -38,6 +38,11 @@ impl Shard {
             let execution = queued.execution();
             let last = self.live.get(&execution).map_or(0, |live| live.last_ms);
             queued.input.time_ms = now.max(last);
+            if let (Some(bytes), Happening::Report(report)) = (&queued.about.keep, &queued.input.what)
+                && let Some((digest, _)) = &report.stored
+            {
+                cycle.coming.insert(digest.clone(), bytes.clone());
+            }
             if let Some(live) = self.live.get_mut(&execution) {
                 live.last_ms = now.max(last);
             }
@@ -138,7 +143,7 @@ impl Shard {
     ) -> Result<Result<(), String>, Fault> {
         match need.split_once(' ') {
             Some(("playbook", digest)) => self.teach(kernel, service, digest).await,
-            Some(("value", digest)) => match read_payload(kernel, digest).await {
+            Some(("value", digest)) => match value(kernel, cycle, digest).await {
                 Ok(bytes) => self.residents.supply(&service.module, execution.0, digest, &bytes).map(Ok),
                 Err(reason) => Ok(Err(reason)),
             },
@@ -313,6 +318,14 @@ fn describe(need: &Need) -> String {
 
 fn garbage(problem: &str) -> Fault {
     Fault::new(FaultClass::Trap, format!("the orchestrator's answer makes no sense: {problem}"))
+}
+
+/// A value by its digest: one that this cycle keeps is not in the store yet.
+async fn value(kernel: &Kernel, cycle: &Cycle, digest: &str) -> Result<bytes::Bytes, String> {
+    match cycle.coming.get(digest) {
+        Some(bytes) => Ok(bytes.clone()),
+        None => read_payload(kernel, digest).await,
+    }
 }
 
 async fn read_payload(kernel: &Kernel, digest: &str) -> Result<bytes::Bytes, String> {

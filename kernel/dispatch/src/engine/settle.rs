@@ -160,7 +160,11 @@ impl Shard {
         let Some(live) = self.live.get_mut(&execution) else { return };
         let tenant = live.tenant.clone();
         self.shared.metrics.events.inc_by(record(cycle, live, execution, &decided, decided_by));
-        cycle.keep.extend(decided.keep.into_iter().map(|bytes| (tenant.clone(), Bytes::from(bytes))));
+        for bytes in decided.keep {
+            let bytes = Bytes::from(bytes);
+            cycle.coming.insert(Digest::of(&bytes).hex(), bytes.clone());
+            cycle.keep.push((tenant.clone(), bytes));
+        }
         if let Some(at) = decided.wake_at {
             self.timers.set(Due::Wake(execution), at);
         } else {
