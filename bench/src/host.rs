@@ -14,9 +14,9 @@ use noetl_contract::{CapabilitySet, Digest, Limits, Manifest, PluginPath, Ring, 
 use noetl_host::caps::files::Files;
 use noetl_host::caps::http_client::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use noetl_host::caps::log::{Level, LogSink};
-use noetl_host::caps::sql::{Databases, SqlOptions};
 use noetl_host::caps::nats::Connections;
 use noetl_host::caps::process::Programs;
+use noetl_host::caps::sql::{Databases, SqlOptions};
 use noetl_host::caps::{Drivers, metrics::CustomMetrics};
 use noetl_host::compile::CompileOptions;
 use noetl_host::egress::Addresses;

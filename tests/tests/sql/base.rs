@@ -74,10 +74,25 @@ impl Base {
         revision: u64,
         request: Request,
     ) -> Result<Vec<Done>, SqlError> {
+        self.run_by(&self.pools, server, (port, revision), request).await
+    }
+
+    /// By connections of another server.
+    pub async fn run_elsewhere(&self, request: Request) -> Result<Vec<Done>, SqlError> {
+        self.run_by(&Pools::new(1), &self.server(), (self.postgres.port, 1), request).await
+    }
+
+    async fn run_by(
+        &self,
+        pools: &Pools,
+        server: &Server,
+        (port, revision): (u16, u64),
+        request: Request,
+    ) -> Result<Vec<Done>, SqlError> {
         let owner = Owner { tenant: Tenant::main(), alias: "db".to_owned(), revision };
         let address = format!("127.0.0.1:{port}").parse().expect("an address");
         let addresses = Box::pin(async move { Ok(vec![address]) });
-        self.pools.run(&owner, server, addresses, &request, &self.payloads).await
+        pools.run(&owner, server, addresses, &request, &self.payloads).await
     }
 
     /// The rows of the last statement.

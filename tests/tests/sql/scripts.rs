@@ -111,9 +111,8 @@ async fn nothing_of_a_script_is_left_on_its_connection() {
 async fn a_connection_that_died_is_replaced_unseen() {
     let base = Base::with_connections(2);
     let first = base.rows("SELECT pg_backend_pid() pid").await[0]["pid"].clone();
-    // From another pool, so that the one to die is idle.
     let kill = format!("SELECT pg_terminate_backend({first})");
-    base.run_as(&base.server(), base.postgres.port, 2, script(&kill)).await.expect("killed");
+    base.run_elsewhere(script(&kill)).await.expect("killed");
     let second = base.rows("SELECT pg_backend_pid() pid").await[0]["pid"].clone();
     assert_ne!(first, second);
 }

@@ -111,7 +111,7 @@ async fn failures_say_what_and_where_and_what_helps() {
         ("gone", json!({"auth": "gone", "command": "SELECT 1"}), "connect", "connection"),
         ("wrong", json!({"auth": "wrong", "command": "SELECT 1"}), "auth", "refused the credential"),
         ("nobody", json!({"auth": "nobody", "command": "SELECT 1"}), "auth", "credential add nobody"),
-        ("missing", json!({"command": "SELECT 1"}), "invalid_input", "`auth` is missing"),
+        ("missing", json!({"auth": "", "command": "SELECT 1"}), "invalid_input", "`auth` is missing"),
         ("inline", json!({"auth": "pg", "host": "h", "command": "SELECT 1"}), "invalid_input", "`host`"),
     ] {
         let mut tool = options;

@@ -106,28 +106,35 @@ impl Options {
 
     fn timeout(&mut self) -> Result<Option<Duration>, Failure> {
         let mut shortest: Option<Duration> = None;
-        for (name, unit) in [("timeout", 1.0), ("timeout_seconds", 1.0), ("timeout_ms", 1000.0)] {
+        for (name, unit) in [("timeout", 1.0), ("timeout_seconds", 1.0), ("timeout_ms", 0.001)] {
             let Some(value) = self.take(name) else { continue };
-            let seconds = value.as_f64().map(|number| number / unit).or_else(|| seconds(value.as_str()?.trim(), unit));
+            let seconds = value.as_f64().map(|number| number * unit).or_else(|| seconds(value.as_str()?, unit));
             let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            let time = time
-                .filter(|time| !time.is_zero())
-                .ok_or_else(|| Failure::invalid_input(format_args!("`{name}` is a number greater than nothing")))?;
+            let time = time.filter(|time| !time.is_zero()).ok_or_else(|| {
+                Failure::invalid_input(format_args!(
+                    "`{name}` is a time greater than nothing: seconds, or text such as `500ms`"
+                ))
+            })?;
             shortest = Some(shortest.map_or(time, |other| other.min(time)));
         }
         Ok(shortest)
     }
 }
 
-/// A number of the option's own unit, or one with its unit: playbooks write `30s` everywhere.
+/// `30`, or with a unit as playbooks write it: `500ms`, `2s`, `5m`, `1h`.
 fn seconds(text: &str, unit: f64) -> Option<f64> {
-    const UNITS: [(&str, f64); 6] =
-        [("ms", 0.001), ("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
-    let named = UNITS.iter().find_map(|(name, size)| Some((text.strip_suffix(name)?, size)));
-    match named {
-        Some((number, size)) => Some(number.trim().parse::<f64>().ok()? * size),
-        None => Some(text.parse::<f64>().ok()? / unit),
-    }
+    let text = text.trim();
+    let digits = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, word) = text.split_at(digits);
+    let factor = match word {
+        "" => unit,
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    number.trim().parse::<f64>().ok().map(|number| number * factor)
 }
 
 /// A list or an object; a template that was rendered to the text of one is taken for it.
@@ -199,6 +206,22 @@ mod tests {
         assert_eq!((usual.parameters, usual.objects, usual.transaction, usual.timeout), (None, true, true, None));
         let rendered = plan(json!({"query": "q", "params": "[1, null]"})).expect("a plan");
         assert_eq!(rendered.parameters.as_deref(), Some("[1,null]"));
+    }
+
+    #[test]
+    fn a_time_is_written_as_playbooks_write_it() {
+        for (options, expected) in [
+            (json!({"timeout": 2}), 2000),
+            (json!({"timeout": "500ms"}), 500),
+            (json!({"timeout": "1.5s"}), 1500),
+            (json!({"timeout": "2m"}), 120_000),
+            (json!({"timeout_ms": 250}), 250),
+            (json!({"timeout_ms": "250"}), 250),
+        ] {
+            let mut options = options;
+            options["query"] = json!("q");
+            assert_eq!(plan(options).expect("a plan").timeout, Some(Duration::from_millis(expected)));
+        }
     }
 
     #[test]

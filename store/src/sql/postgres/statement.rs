@@ -289,6 +289,8 @@ async fn look_up(connection: &mut Connection, oids: &str) -> Result<Vec<Vec<Stri
     };
     frontend::bind(NAME, NAME, [], [oids], serialise, [], out).map_err(|_| out_of_turn())?;
     frontend::execute(NAME, 0, out).map_err(unwritable)?;
+    // Inside a transaction both would stay, and the next to ask would find its names taken.
+    frontend::close(b'P', NAME, out).map_err(unwritable)?;
     frontend::close(b'S', NAME, out).map_err(unwritable)?;
     frontend::sync(out);
     connection.send().await?;

@@ -2,11 +2,13 @@
 //!
 //! The authorizer is asked when a statement is compiled, for everything it would do. What is not known to it is denied.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::limits::Limit;
+use rusqlite::limits::Limit as Bound;
 use rusqlite::{Connection, OpenFlags};
 
 use super::super::SqlError;
@@ -46,7 +48,22 @@ const PRAGMAS: [&str; 24] = [
     "user_version",
 ];
 
-pub(super) fn open(place: &Place, patience: Duration) -> Result<Connection, SqlError> {
+/// When a script has to end.
+pub(super) struct Limit {
+    pub(super) end: Instant,
+    pub(super) given_up: Arc<AtomicBool>,
+}
+
+impl Limit {
+    fn is_over(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed) || Instant::now() >= self.end
+    }
+}
+
+/// Steps of a statement between two looks at the limit; a fraction of a millisecond.
+const STEPS: i32 = 10_000;
+
+pub(super) fn open(place: &Place, patience: Duration, limit: Limit) -> Result<Connection, SqlError> {
     let failed = |error| wrong(error, 0);
     // Without URIs, so that a name is a name.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -55,11 +72,12 @@ pub(super) fn open(place: &Place, patience: Duration) -> Result<Connection, SqlE
         Place::File(path) => (Connection::open_with_flags(path, flags).map_err(failed)?, MOST_PAGES),
     };
     connection.busy_timeout(patience).map_err(failed)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_VALUE).map_err(failed)?;
+    connection.set_limit(Bound::SQLITE_LIMIT_LENGTH, LARGEST_VALUE).map_err(failed)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(failed)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(failed)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true).map_err(failed)?;
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).map_err(failed)?;
+    connection.progress_handler(STEPS, Some(move || limit.is_over())).map_err(failed)?;
     connection.authorizer(Some(authorize)).map_err(failed)?;
     Ok(connection)
 }

@@ -11,11 +11,14 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use noetl_contract::Tenant;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{Value as Stored, ValueRef};
-use rusqlite::{Batch, Connection, InterruptHandle, Statement};
+use rusqlite::{Batch, Connection, Statement};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -65,34 +68,25 @@ impl Folder {
 
 /// Runs a script.
 pub async fn run(place: Place, request: Request, payloads: Payloads) -> Result<Vec<Done>, SqlError> {
-    let time = request.time;
-    let (tell, told) = tokio::sync::oneshot::channel();
     let runtime = Handle::current();
-    let mut running = tokio::task::spawn_blocking(move || {
-        let connection = guard::open(&place, request.time)?;
-        // Nobody to tell is nobody who waits.
-        tell.send(Interrupt(connection.get_interrupt_handle())).map_err(|_| SqlError::Timeout)?;
+    let given_up = GivenUp::default();
+    let limit = guard::Limit { end: Instant::now() + request.time, given_up: given_up.0.clone() };
+    let running = tokio::task::spawn_blocking(move || {
+        let connection = guard::open(&place, request.time, limit)?;
         Script { connection: &connection, request: &request, payloads: &payloads, runtime }.run()
     });
-    // Dropped with this future, or at the end, it stops what still runs.
-    let interrupt = told.await.ok();
-    let ended = match tokio::time::timeout(time, &mut running).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            drop(interrupt);
-            // An interrupted statement ends at once, and only then its memory is free.
-            let _ = running.await;
-            return Err(SqlError::Timeout);
-        }
-    };
+    let ended = running.await;
+    drop(given_up);
     ended.unwrap_or_else(|error| Err(SqlError::Connect(format!("the database's thread ended: {error}"))))
 }
 
-struct Interrupt(InterruptHandle);
+/// Dropped with the future of whoever waits, it ends what still runs.
+#[derive(Default)]
+struct GivenUp(Arc<AtomicBool>);
 
-impl Drop for Interrupt {
+impl Drop for GivenUp {
     fn drop(&mut self) {
-        self.0.interrupt();
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -179,7 +173,8 @@ fn is_plain(script: &str) -> bool {
     let statements = statements(script);
     let own = |statement: &&str| {
         let word = first_word(statement).unwrap_or_default();
-        matches!(word.as_str(), "BEGIN" | "COMMIT" | "END" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "VACUUM")
+        // Not `END`, which is also the end of a trigger.
+        matches!(word.as_str(), "BEGIN" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "VACUUM")
     };
     statements.len() > 1 && !statements.iter().any(|statement| own(&statement.trim_start()))
 }
