@@ -71,7 +71,8 @@ impl Scene {
     async fn postgres(&self, wallet: &OneCredential, alias: &str, private: bool) -> Problem {
         let databases = Databases::new(Addresses { private }, SqlOptions::default());
         let answered = databases.postgres(wallet, &who(), alias, &script("select 1"), &self.payloads).await;
-        answered.err().expect("nobody is at port 1")
+        let Err(problem) = answered else { panic!("nobody is at port 1") };
+        problem
     }
 }
 
@@ -112,11 +113,11 @@ fn fields_that_make_no_server_are_told() {
     credential.fields.insert("sslmode".to_owned(), "maybe".to_owned());
     assert!(matches!(server(&credential), Err(SqlError::Invalid(text)) if text.contains("`maybe`")));
     credential.fields.insert("sslmode".to_owned(), "verify-full".to_owned());
-    let (found, port) = server(&credential).ok().expect("a server");
+    let Ok((found, port)) = server(&credential) else { panic!("a server") };
     assert_eq!((found.tls, port), (TlsMode::Verify, 1));
     credential.fields =
         [("db_host", "h"), ("db_user", "u")].map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-    let (found, port) = server(&credential).ok().expect("a server");
+    let Ok((found, port)) = server(&credential) else { panic!("a server") };
     assert_eq!((found.database.as_str(), port), ("u", USUAL_PORT));
     credential.fields.remove("db_host");
     assert!(server(&credential).is_err());

@@ -38,7 +38,7 @@ impl CallState {
         let database = request.database.clone();
         let request = match self.script(request) {
             Ok(request) => request,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(wit::SqlError::Invalid(error.to_owned()))),
         };
         let drivers = self.drivers.clone();
         let (who, payloads) = (self.identity.clone(), &drivers.payloads);
@@ -58,12 +58,13 @@ impl CallState {
         }
     }
 
-    fn script(&self, request: wit::Request) -> Result<Request, wit::SqlError> {
+    /// The script, or what is wrong with the request.
+    fn script(&self, request: wit::Request) -> Result<Request, &'static str> {
         let parameters = match request.parameters.as_deref().map(serde_json::from_str) {
             None | Some(Ok(Value::Null)) => Parameters::None,
             Some(Ok(Value::Array(list))) => Parameters::Positional(list),
             Some(Ok(Value::Object(fields))) => Parameters::Named(fields),
-            Some(_) => return Err(wit::SqlError::Invalid("parameters are a list or an object, as JSON".to_owned())),
+            Some(_) => return Err("parameters are a list or an object, as JSON"),
         };
         let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
         Ok(Request {
