@@ -59,7 +59,7 @@ fn tool(way: &str) -> Value {
         "failing" => json!({"kind": "http", "url": to(&format!("/fail?secret={SECRET}"))}),
         "refused" => json!({"kind": "http", "url": format!("{{{{ closed }}}}/?secret={SECRET}")}),
         "elsewhere" => json!({"kind": "http", "url": format!("{{{{ elsewhere }}}}/?secret={SECRET}")}),
-        "template" => json!({"kind": "http", "url": to("/echo?secret={{ keychain[alias][field] + 1 }}"))}),
+        "template" => json!({"kind": "http", "url": to("/echo?secret={{ keychain[alias][field] + 1 }}")}),
         "large" => json!({"kind": "http", "url": to(&format!("/large?secret={SECRET}"))}),
         "redirect" => {
             json!({"kind": "http", "follow_redirects": true, "url": to(&format!("/redirect?secret={SECRET}"))})
