@@ -170,6 +170,14 @@ pub struct Started {
     pub requested_by: String,
 }
 
+impl Started {
+    /// The execution that started this one: the one that waits for it as for a step, or the one whose pipeline did.
+    pub fn starter(&self) -> Option<&str> {
+        let waits = self.parent.as_ref().map(|parent| parent.execution.as_str());
+        waits.or_else(|| self.requested_by.strip_prefix("execution "))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parent {
     /// Ids of executions are text in JSON, because many readers round large numbers.

@@ -119,7 +119,7 @@ impl<'a> Scope<'a> {
             "env" => Some(started.env.clone().into()),
             "path" => Some(started.path.as_str().into()),
             "version" => Some(started.version.into()),
-            "parent_execution_id" => started.parent.as_ref().map(|parent| parent.execution.as_str().into()),
+            "parent_execution_id" => started.starter().map(Into::into),
             "steps" => Some(self.envelopes()),
             _ => None,
         }

@@ -71,7 +71,7 @@ impl Turn<'_> {
         let state = self.state();
         let finished = state.finished.as_ref().expect("asked for after the end");
         let mut answer = Answer { output: finished.output.clone(), error: finished.error.clone(), ..Answer::default() };
-        if state.started.parent.is_some() {
+        if state.started.starter().is_some() {
             let mut left = ANSWER_BYTES;
             for (name, step) in &state.steps {
                 let Some(result) = &step.result else { continue };

@@ -33,7 +33,7 @@ pub const PLANTED: [Planted; 20] = [
     planted("canary-09", "api_key", "key", "cnry09{brace}[bracket]|pipe"),
     planted("canary-10", "api_key", "key", "cnry10:colon@at,comma$dollar"),
     planted("canary-11", "api_key", "key", "cnry11^caret \\\"mixed\\\""),
-    planted("canary-12", "api_key", "key", "123456789012345678"),
+    planted("canary-12", "api_key", "key", "871263549018273645"),
     planted("canary-13", "basic", "password", "cnry13simplepassword"),
     planted("canary-14", "basic", "password", "cnry14pass:with:colons"),
     planted("canary-15", "basic", "password", "cnry15päßwörd"),

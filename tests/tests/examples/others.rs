@@ -50,7 +50,7 @@ async fn a_tool_in_rust_is_pushed_described_checked_and_called() {
     let made = desk.result("examples/custom_tool", json!({})).await;
     assert_eq!(made, json!({"address": "/pages/ten-playbooks-worth"}));
 
-    let wrong = json!({"content": crate::support::text("custom_tool/playbook.yaml").replace("text:", "txet:")});
+    let wrong = json!({"content": crate::support::text("custom_tool/playbook.yaml").replace("text:", "txt:")});
     let problems = desk.admin.post("/api/catalog/register", wrong).await.problem(422, "invalid_playbook");
     let problems = problems["problems"].as_array().expect("a list").clone();
     let says = |severity: &str, part: &str| {

@@ -63,7 +63,7 @@ async fn an_answer_is_shown_as_it_is_asked_for() {
     assert!(
         binary.get("data").is_none() && binary["_ref"].as_str().is_some_and(|at| at.starts_with("noetl://payload/"))
     );
-    assert_eq!((&binary["_bytes"], &binary["size"]), (&json!(23), &json!(23)));
+    assert_eq!((&binary["_bytes"], &binary["size"]), (&json!(22), &json!(22)));
     let head = json!({"kind": "http", "url": format!("{}/echo", upstream.url), "method": "HEAD"});
     assert_eq!(call(&api, "show/head", head).await["data"], json!(null));
 }

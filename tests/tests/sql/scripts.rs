@@ -133,7 +133,7 @@ async fn who_cannot_connect_is_told_apart() {
     assert!(matches!(copy, SqlError::Invalid(_)), "{copy:?}");
     base.run(script("CREATE TABLE t (v int)")).await.expect("the server is well");
     let copy = base.run(script("COPY t FROM STDIN")).await.expect_err("no data");
-    assert!(matches!(copy, SqlError::Sql(_)), "{copy:?}");
+    assert!(matches!(copy, SqlError::Invalid(_)), "{copy:?}");
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ pub fn drafts(placed: &Placed) -> Vec<Draft> {
 }
 
 fn of_start(started: &Started) -> Vec<Draft> {
-    let parent = started.parent.as_ref().map(|parent| parent.execution.clone());
+    let parent = started.starter().map(str::to_owned);
     let mut first = Draft::new("playbook.initialized", "playbook", "playbook", "STARTED")
         .meta("path", started.path.as_str())
         .meta("version", started.version)

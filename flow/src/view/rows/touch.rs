@@ -201,7 +201,7 @@ fn passing(segment: &Segment, id: u64) -> ExecutionRow {
 fn begin(row: &mut ExecutionRow, at: u64, started: &Started) {
     row.path = Some(started.path.clone());
     row.playbook_version = Some(started.version);
-    row.parent = started.parent.as_ref().and_then(|parent| parent.execution.parse().ok());
+    row.parent = started.starter().and_then(|starter| starter.parse().ok());
     row.root = started.root.parse().ok();
     row.status = word("RUNNING");
     row.started_ms = Some(at);

@@ -161,13 +161,17 @@ impl Statement<'_> {
                     }
                 }
                 Message::CommandComplete(body) => status = body.tag().unwrap_or_default().to_owned(),
-                Message::ErrorResponse(body) => failed = Some(self.wrong(&body)),
+                // What was known before says more than what the server makes of it.
+                Message::ErrorResponse(body) => failed = failed.or_else(|| Some(self.wrong(&body))),
                 Message::CopyInResponse(_) => {
                     // What was sent after the statement is not heard while it waits for data.
                     frontend::copy_fail("a script has no data to send", &mut connection.outgoing)
                         .map_err(unwritable)?;
                     frontend::sync(&mut connection.outgoing);
                     connection.send().await?;
+                    let text =
+                        format!("statement {}: a script has no data for COPY FROM STDIN; use INSERT", self.number);
+                    failed = Some(SqlError::Invalid(text));
                 }
                 Message::CopyOutResponse(_) => {
                     let text = format!("statement {}: COPY to the client gives no rows; use SELECT", self.number);
