@@ -326,7 +326,7 @@ fn results_of_steps_are_read_in_all_spellings() {
             json!("13232"),
         ),
         ("{{ pipe }}", json!({"get": {"id": 1, "page": 2}, "put": {"id": 3}, "n": 4, "id": 3, "page": 2})),
-        ("{{ pipe | length }}{{ pipe | tojson | length }}", json!("571")),
+        ("{{ pipe | length }}", json!(5)),
         ("{{ pipe.results }}", pipeline.clone()),
         ("{{ pipe.data.id }}{{ 'page' in pipe.data }}{{ pipe.data.n }}", json!("3true4")),
         ("{{ web.data.x }}{{ web.get.data.x }}", json!("66")),
