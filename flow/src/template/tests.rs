@@ -332,7 +332,7 @@ fn results_of_steps_are_read_in_all_spellings() {
         ("{{ web.data.x }}{{ web.get.data.x }}", json!("66")),
         (
             "{{ again.items[0] }}{{ again.data['items'][0] }}{{ 'items' in again }}{{ again.load.make.n }}",
-            json!("77false2"),
+            json!("77true2"),
         ),
         ("{{ large._ref }}", json!(format!("noetl://payload/{}", "ab".repeat(32)))),
         ("{{ large._ref is defined }}{{ plain._ref is defined }}{{ large._store }}", json!("truefalsepayload")),

@@ -8,7 +8,7 @@ use noetl_flow::event::{Data, Failure, INLINE_BYTES};
 use noetl_flow::extract::extract;
 use noetl_flow::ids::CommandId;
 use noetl_flow::task::{Inputs, Partial, Report, Spec, Tool};
-use noetl_flow::template::{Context, Templates, from_json, step_value};
+use noetl_flow::template::{Context, Templates, from_json, keychain, step_value};
 use serde_json::{Map, Value as Json, json};
 
 type Payloads = BTreeMap<String, Vec<u8>>;
@@ -20,6 +20,7 @@ pub fn run(execution: u64, at: u64, command: &Command, payloads: &Payloads) -> (
     let inputs: Inputs = serde_json::from_slice(lines.next().expect("two lines")).expect("inputs");
     let attempt = command.id.parse::<CommandId>().expect("an id").attempt;
     let context = context(execution, at, &inputs, payloads).with([("_attempt", attempt.into())]);
+    let context = context.with([("keychain", keychain(&spec.keychain))]);
     let templates = Templates::new();
     let mut results = Map::new();
     let (mut error, mut set) = (None, Map::new());
