@@ -20,7 +20,8 @@ pub fn run(execution: u64, at: u64, command: &Command, payloads: &Payloads) -> (
     let inputs: Inputs = serde_json::from_slice(lines.next().expect("two lines")).expect("inputs");
     let attempt = command.id.parse::<CommandId>().expect("an id").attempt;
     let context = context(execution, at, &inputs, payloads).with([("_attempt", attempt.into())]);
-    let context = context.with([("keychain", keychain(&spec.keychain))]);
+    let declared = (!spec.keychain.is_empty()).then(|| ("keychain", keychain(&spec.keychain)));
+    let context = context.with(declared);
     let templates = Templates::new();
     let mut results = Map::new();
     let (mut error, mut set) = (None, Map::new());
