@@ -34,7 +34,7 @@ macro_rules! end_to_end {
 }
 
 /// The suites that use programs which are not part of the project.
-const WITH_PROGRAMS: [&str; 5] = ["supply", "engine_faults", "sql", "nats_tool", "compat"];
+const WITH_PROGRAMS: [&str; 6] = ["supply", "engine_faults", "sql", "nats_tool", "examples", "compat"];
 
 const SUITES: &[Suite] = &[
     Suite {
