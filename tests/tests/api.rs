@@ -197,7 +197,7 @@ async fn more_capabilities_need_a_grant() {
     assert_eq!(admin.get("/api/plugins/acme/thing").await.json()["channels"]["stable"], "1.0.0");
     admin.push(wanting, "?grant=log,clock").await.is(201);
     admin.push(with("1.2.0", "\"clock\", \"log\", \"random\""), "?grant=all").await.is(201);
-    admin.push(with("1.3.0", ""), "?grant=files").await.problem(400, "invalid_parameter");
+    admin.push(with("1.3.0", ""), "?grant=telepathy").await.problem(400, "invalid_parameter");
     admin.push(b"not a component".to_vec(), "").await.problem(422, "not_a_component");
 }
 

@@ -163,12 +163,6 @@ pub const TABLE: &[Row] = rows! {
         "Whose signatures plugins need, by namespace: `system/=ed25519:...|ed25519:...` takes what one of the keys has signed. A namespace ends in `/`, or is one path, or `*` for all. All entries that match a path have to be met. Signatures are verified at the push and whenever a version is made ready, so after a restart with other keys an unsigned version is not served. What is compiled into the binary needs none.";
     "policy.http_private_addresses": Kind::Flag, "false", "0.1.0",
         "Whether plugins may reach loopback and private addresses. Link-local addresses and services that hand out a machine's credentials stay out of reach.";
-    "files.folder": Kind::Folder, "", "0.1.0",
-        "Folder of files that plugins with the capability `files` may read, such as the scripts of `python` steps; they can neither write nor list it, and no link in it leads out of it. `{tenant}` in it stands for the name of the tenant, which gives each one a folder of its own; without it only the tenant `main` may read. Empty means none.";
-    "sql.folder": Kind::Folder, "", "0.1.0",
-        "Folder of the SQLite databases that plugins with the capability `sql` reach by name, a folder a tenant in it. Empty means that there are none but those in memory.";
-    "sql.connections": number(1, 1000, "connections"), "16", "0.1.0",
-        "Connections to a PostgreSQL server for one credential of a tenant; further scripts wait.";
     "policy.insecure_tls": Kind::Flag, "false", "0.1.0",
         "Whether a request of a plugin may ask not to have the server's certificate verified (`verify_ssl: false` of the tool `http`). Whoever is on the way can then read and change what is sent, credentials included.";
     "policy.shell": Kind::Flag, "false", "0.1.0",
@@ -177,6 +171,12 @@ pub const TABLE: &[Row] = rows! {
         "Programs that `policy.shell` is for, as playbooks name them; any when empty. A command that is one text runs in the program `sh`, a command that is a list runs its first word.";
     "policy.shell_folder": Kind::Folder, "", "0.1.0",
         "Folder that programs run in; a playbook can name one below it. Empty gives each call an empty folder of its own, which goes with the call.";
+    "files.folder": Kind::Folder, "", "0.1.0",
+        "Folder of files that plugins with the capability `files` may read, such as the scripts of `python` steps; they can neither write nor list it, and no link in it leads out of it. `{tenant}` in it stands for the name of the tenant, which gives each one a folder of its own; without it only the tenant `main` may read. Empty means none.";
+    "sql.folder": Kind::Folder, "", "0.1.0",
+        "Folder of the SQLite databases that plugins with the capability `sql` reach by name, a folder a tenant in it. Empty means that there are none but those in memory.";
+    "sql.connections": number(1, 1000, "connections"), "16", "0.1.0",
+        "Connections to a PostgreSQL server for one credential of a tenant; further scripts wait.";
     "logs.keep_lines": number(0, 10_000_000, "lines"), "10000", "0.1.0",
         "Log lines of plugins kept in memory for `noetl plugin logs`; the oldest go first.";
     "engine.shards": number(0, 1024, "threads"), "0", "0.1.0",

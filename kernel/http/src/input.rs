@@ -234,7 +234,7 @@ mod tests {
     fn a_list_of_capabilities_names_the_wrong_one() {
         assert_eq!(capabilities("grant", "kv, log").expect("valid").to_string(), "log, kv");
         assert!(capabilities("grant", "none").expect("valid").is_empty());
-        let problem = capabilities("grant", "kv,files").expect_err("unknown");
-        assert!(problem.document("r")["detail"].as_str().is_some_and(|detail| detail.contains("files")));
+        let problem = capabilities("grant", "kv,telepathy").expect_err("unknown");
+        assert!(problem.document("r")["detail"].as_str().is_some_and(|detail| detail.contains("telepathy")));
     }
 }

@@ -216,7 +216,9 @@ fn source_text_of_the_binary_runs_on_the_interpreter_of_the_binary() {
         manifest: manifest_with(
             path,
             "1.0.0",
-            &format!("world = \"tool\"\n[source]\nlanguage = \"{language}\"\nentry = \"main.py\""),
+            &format!(
+                "world = \"tool\"\ncapabilities = [\"payload\"]\n[source]\nlanguage = \"{language}\"\nentry = \"main.py\""
+            ),
         ),
         digest: Digest::of(b"text"),
         ..embedded("tools/x", "1.0.0")

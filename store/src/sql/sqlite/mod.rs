@@ -247,6 +247,10 @@ fn wrong(error: rusqlite::Error, statement: u32) -> SqlError {
         (ErrorCode::AuthorizationForStatementDenied, _) => {
             return SqlError::Denied(format!("statement {statement}: {message}"));
         }
+        // A function that is denied has no code of its own.
+        _ if message.starts_with("not authorized") => {
+            return SqlError::Denied(format!("statement {statement}: {message}"));
+        }
         (ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure, _) => {
             return SqlError::Connect(message);
         }
