@@ -18,8 +18,8 @@ fn a_component_shows_its_manifest_imports_and_exports() {
     assert_eq!(found.exports, ["run"]);
     assert_eq!(found.skew, Vec::<String>::new());
     let kinds: Vec<ImportKind> = found.imports.iter().map(|import| import.kind).collect();
-    let of_tools_alone = [Capability::Nats, Capability::Process];
-    let mut of_both = Capability::ALL.iter().filter(|capability| !of_tools_alone.contains(capability));
+    // Programs are for tools alone.
+    let mut of_both = Capability::ALL.iter().filter(|capability| **capability != Capability::Process);
     assert!(of_both.all(|capability| kinds.contains(&ImportKind::Capability(*capability))));
     assert!(kinds.contains(&ImportKind::Base) && !kinds.contains(&ImportKind::Unknown));
     let mut names: Vec<String> = found.imports.into_iter().map(|import| import.name).collect();

@@ -145,7 +145,8 @@ async fn ten_thousand_exports_are_no_burden() {
         .await;
 }
 
-const ALL: [&str; 9] = ["log", "metrics", "clock", "random", "kv", "payload", "objects", "http-client", "sql"];
+const ALL: [&str; 12] =
+    ["log", "metrics", "clock", "random", "kv", "payload", "objects", "http-client", "secrets", "files", "sql", "nats"];
 
 #[tokio::test]
 async fn a_compile_bomb_ends_with_the_compilers_time_and_others_are_compiled_meanwhile() {
