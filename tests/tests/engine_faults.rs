@@ -25,7 +25,8 @@ const UNDER_WAY: u32 = 24;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_holds_executions_up_and_loses_none() {
     let outside = Outside::start().await;
-    let disk = SmallDisk::new(96);
+    // The machine code of the interpreters is put there with everything else that is compiled in.
+    let disk = SmallDisk::new(256);
     let serve = || {
         let mut command = disk.inside(&Server::command(disk.folder.path(), &ENVIRONMENT));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

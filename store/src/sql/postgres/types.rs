@@ -216,7 +216,7 @@ pub(super) fn bound(value: &Value, kind: &Kind) -> Result<Option<String>, String
             let bytes = STANDARD
                 .decode(text)
                 .map_err(|_| "bytes are given as base64, or as hexadecimal digits after `\\x`".to_owned())?;
-            bytes.iter().fold("\\x".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+            format!("\\x{}", hex::encode(bytes))
         }
         (Value::Array(list), Kind::Array(element, delimiter)) => literal(list, element, *delimiter)?,
         (Value::String(text), _) => text.clone(),

@@ -48,6 +48,11 @@ const PRAGMAS: [&str; 24] = [
     "user_version",
 ];
 
+/// Functions that reach into the process: one loads machine code, the other reads and writes addresses of it.
+const FUNCTIONS_OF_THE_PROCESS: [&str; 2] = ["load_extension", "fts3_tokenizer"];
+/// Virtual tables that are made of ordinary ones.
+const MODULES: [&str; 3] = ["fts5", "rtree", "geopoly"];
+
 /// When a script has to end.
 pub(super) struct Limit {
     pub(super) end: Instant,
@@ -84,10 +89,15 @@ pub(super) fn open(place: &Place, patience: Duration, limit: Limit) -> Result<Co
 
 fn authorize(asked: AuthContext<'_>) -> Authorization {
     let allowed = match asked.action {
-        // VACUUM attaches a database without a name, which is a temporary one.
-        AuthAction::Attach { filename } => filename.is_empty() || filename == ":memory:",
+        // Not even one in memory, which would have no bound. VACUUM attaches one too.
+        AuthAction::Attach { .. } => false,
         AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(&pragma_name.to_ascii_lowercase().as_str()),
-        AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
+        AuthAction::Function { function_name } => {
+            !FUNCTIONS_OF_THE_PROCESS.iter().any(|name| function_name.eq_ignore_ascii_case(name))
+        }
+        AuthAction::CreateVtable { module_name, .. } => {
+            MODULES.iter().any(|name| module_name.eq_ignore_ascii_case(name))
+        }
         AuthAction::Unknown { .. } => false,
         _ => true,
     };
