@@ -4,42 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use noetl_tests::{Server, noetl_bin};
+use noetl_tests::{Ran, Server, noetl_bin, run};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// How a command ended.
-#[derive(Debug)]
-pub struct Ran {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
-
-impl Ran {
-    #[track_caller]
-    pub fn ends(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    #[track_caller]
-    pub fn ok(self) -> Self {
-        self.ends(0)
-    }
-
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {}", self.stdout))
-    }
-
-    #[track_caller]
-    pub fn says(self, wanted: &str) -> Self {
-        let all = format!("{}{}", self.stdout, self.stderr);
-        assert!(all.contains(wanted), "`{wanted}` is not in:\n{all}");
-        self
-    }
-}
 
 /// A server, and a folder an author works in.
 pub struct Desk {
@@ -77,12 +44,7 @@ impl Desk {
     }
 
     pub fn noetl(&self, arguments: &[&str]) -> Ran {
-        let output = self.command(arguments).output().expect("the command starts");
-        Ran {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        run(&mut self.command(arguments))
     }
 
     /// Calls a tool and gives its answer.
