@@ -34,7 +34,8 @@ macro_rules! end_to_end {
 }
 
 /// The suites that use programs which are not part of the project.
-const WITH_PROGRAMS: [&str; 6] = ["supply", "engine_faults", "sql", "nats_tool", "examples", "compat"];
+const WITH_PROGRAMS: [&str; 8] =
+    ["supply", "engine_faults", "sql", "nats_tool", "fidelity", "canary", "examples", "compat"];
 
 const SUITES: &[Suite] = &[
     Suite {
@@ -95,6 +96,7 @@ const SUITES: &[Suite] = &[
     end_to_end!("sql", "databases: every type, transactions, time, pools, and the tools over them"),
     end_to_end!("http_tool", "the tool http: bodies, classes of failure, lost calls, results by reference"),
     end_to_end!("nats_tool", "the tools nats, subscription and shell"),
+    end_to_end!("fidelity", "values from a server through Python into a database and back, digit by digit"),
     end_to_end!("engine_cli", "playbooks through the command, with and without a server"),
     end_to_end!("compat", "playbooks of others, held against their oracles"),
     end_to_end!("examples", "every example comes to what it says, and tools say what they take"),
