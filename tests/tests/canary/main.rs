@@ -1,10 +1,14 @@
 //! Planted secrets: twenty of them go out in every way a playbook can send one, to a server that tells back all it was
-//! told, and in ways that fail. The server gets the real values; no file, line of the log, metric or answer of the API has
-//! one, in any encoding.
+//! told, and in ways that fail; and they come in as data of a database and of NATS. The server gets the real values; no file,
+//! line of the log, metric or answer of the API has one, in any encoding. What is no secret of the wallet is left alone
+//! ([`unmasked`]).
 
 mod echo;
 mod planted;
 mod search;
+mod stores;
+mod tools;
+mod unmasked;
 mod ways;
 
 use noetl_tests::{Api, Server};
@@ -13,6 +17,7 @@ use serde_json::{Value, json};
 use echo::Echo;
 use planted::{PLANTED, Planted, percent};
 use search::Search;
+use stores::Stores;
 
 /// A server whose components are ready.
 async fn server() -> Server {
@@ -30,6 +35,13 @@ async fn plant(api: &Api, hosts: &[&str]) {
             "name": planted.alias, "type": planted.kind, "data": planted.data(), "hosts": hosts,
         });
         api.post("/api/credentials", body).await.is(201);
+    }
+}
+
+async fn register(api: &Api) {
+    for (path, text) in ways::playbooks() {
+        let answer = api.send(api.request(reqwest::Method::POST, "/api/catalog/register").body(text)).await;
+        assert!(answer.status < 300, "{path}: {}", answer.text());
     }
 }
 
@@ -56,18 +68,18 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
     let (api, search) = (server.admin(), Search::new());
     let elsewhere = Echo::start().await;
     let closed = echo::closed_port().await;
+    let stores = Stores::planted().await;
     plant(&api, &[&echo.host, &closed]).await;
-    for (path, text) in ways::playbooks() {
-        let answer = api.send(api.request(reqwest::Method::POST, "/api/catalog/register").body(text)).await;
-        assert!(answer.status < 300, "{path}: {}", answer.text());
-    }
+    stores.credentials(&api).await;
+    register(&api).await;
 
     let mut executions = Vec::new();
     for planted in &PLANTED {
-        for way in ways::WAYS {
+        for way in ways::all() {
             let payload = json!({
                 "alias": planted.alias, "field": planted.field, "header_field": planted.header_field(),
                 "url": echo.url, "closed": format!("http://{closed}"), "elsewhere": elsewhere.url,
+                "nats_url": stores.nats_url(),
             });
             let from = echo.received().len();
             let id = run(&api, &format!("canary/{way}"), payload).await;
@@ -88,8 +100,10 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
     for id in &executions {
         look_at(&api, id, &search).await;
     }
-    for path in ["/metrics", "/api/executions?limit=500", "/api/plugins/tools/http:logs?limit=1000", "/api/credentials"]
-    {
+    let tools = ["http", "postgres", "sqlite", "nats", "python", "javascript", "artifact", "shell"];
+    let logs = tools.map(|tool| format!("/api/plugins/tools/{tool}:logs?limit=1000"));
+    let shown = ["/metrics", "/api/executions?limit=500", "/api/credentials"].map(str::to_owned);
+    for path in shown.iter().chain(&logs) {
         let answer = api.get(path).await;
         assert!(answer.status < 400, "{} answered {}: {}", answer.what, answer.status, answer.text());
         search.text(&answer.what, &answer.bytes);
@@ -100,26 +114,23 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
     search.files(data.path());
 }
 
-/// A step's next steps get what it answered, and only secrets of the wallet are masked in it.
+/// What is too large for an event is kept as a payload, and is searched like everything else.
 #[tokio::test]
-async fn what_is_no_secret_of_the_wallet_reaches_the_next_step_as_it_is() {
-    let (echo, server) = (Echo::start().await, server().await);
-    let api = server.admin();
+async fn no_result_by_reference_has_a_secret() {
+    let (echo, server, stores) = (Echo::start().await, server().await, Stores::planted().await);
+    let (api, search) = (server.admin(), Search::new());
     plant(&api, &[&echo.host]).await;
-    let steps = json!([
-        {"step": "start", "tool": {"kind": "http", "url": "{{ url }}/echo?q={{ keychain['canary-00'].token }}",
-                                   "headers": {"x-session": "sk-1234567890ABCDEFGH"}},
-         "next": {"arcs": [{"step": "end"}]}},
-        {"step": "end", "tool": {"kind": "noop", "result": "{{ start.data.head }}"}},
-    ]);
-    let text = ways::playbook("canary/session", steps);
-    api.send(api.request(reqwest::Method::POST, "/api/catalog/register").body(text)).await;
-    let body = json!({ "path": "canary/session", "payload": { "url": echo.url } });
-    let done = api.post("/api/execute?wait=60", body).await.is(200).json();
-    let output = done["output"].as_str().unwrap_or_else(|| panic!("a text: {done}"));
-    assert!(output.contains("sk-1234567890ABCDEFGH"), "{output}");
-    assert!(output.contains("q=[REDACTED]"), "{output}");
-    assert!(!output.contains(PLANTED[0].secret), "{output}");
+    stores.credentials(&api).await;
+    register(&api).await;
+    for planted in &PLANTED[..3] {
+        for way in std::iter::once("auth").chain(tools::BY_REFERENCE) {
+            let payload = json!({"alias": planted.alias, "field": planted.field, "url": echo.url});
+            let id = run(&api, &format!("canary/{way}"), payload).await;
+            look_at(&api, &id, &search).await;
+        }
+    }
+    let (data, _) = server.stop();
+    search.files(data.path());
 }
 
 /// The search itself finds what it is for.

@@ -1,10 +1,12 @@
-//! The ways a secret goes out, one playbook each. Which secret, and where to, comes with the execution.
+//! The ways a secret goes out, one playbook each. Which secret, and where to, comes with the execution. Those of `http` are
+//! here, those of the other tools in [`tools`].
 
 use serde_json::{Value, json};
 
 use crate::planted::{Planted, json_escaped, percent};
+use crate::tools;
 
-pub const WAYS: [&str; 12] = [
+const WAYS: [&str; 12] = [
     "auth",
     "url",
     "header",
@@ -19,22 +21,29 @@ pub const WAYS: [&str; 12] = [
     "redirect",
 ];
 
-const SECRET: &str = "{{ keychain[alias][field] }}";
+pub const SECRET: &str = "{{ keychain[alias][field] }}";
 
 pub fn playbook(path: &str, workflow: Value) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let document = json!({
         "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": { "name": name, "path": path },
-        "workload": { "alias": "", "field": "", "header_field": "", "url": "", "closed": "", "elsewhere": "" },
+        "workload": { "alias": "", "field": "", "header_field": "", "url": "", "closed": "", "elsewhere": "",
+                      "nats_url": "", "secret": "" },
         "keychain": [{ "name": "mine", "credential": "canary-00", "map": { "key": "token" } }],
         "workflow": workflow,
     });
     document.to_string()
 }
 
+/// All ways whose results are in events; what `http` sends comes first, so that the wallet has opened the secret.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    WAYS.into_iter().chain(tools::WAYS)
+}
+
 /// All playbooks, by path.
 pub fn playbooks() -> Vec<(String, String)> {
-    WAYS.iter().map(|way| (format!("canary/{way}"), playbook(&format!("canary/{way}"), workflow(way)))).collect()
+    let one = |way: &'static str| (format!("canary/{way}"), playbook(&format!("canary/{way}"), workflow(way)));
+    all().chain(tools::BY_REFERENCE).map(one).collect()
 }
 
 /// What a step sends and answers goes on to another step and into a variable.
@@ -64,7 +73,7 @@ fn tool(way: &str) -> Value {
         "redirect" => {
             json!({"kind": "http", "follow_redirects": true, "url": to(&format!("/redirect?secret={SECRET}"))})
         }
-        other => panic!("{other} is no way"),
+        other => tools::tool(other),
     }
 }
 
@@ -72,7 +81,9 @@ fn tool(way: &str) -> Value {
 pub fn on_the_wire(way: &str, planted: &Planted) -> Option<String> {
     match way {
         "auth" | "header" => Some(planted.in_header()),
-        "url" | "failing" | "large" => Some(format!("secret={}", percent(planted.secret))),
+        "url" | "failing" | "large" | "python_web" | "javascript_web" | "artifact_read" => {
+            Some(format!("secret={}", percent(planted.secret)))
+        }
         "form" => Some(percent(planted.secret)),
         "json" => Some(json_escaped(planted.secret)),
         "redirect" => Some(format!("again={}", percent(planted.secret))),
