@@ -4,6 +4,7 @@
 //! server is up when it says so.
 
 mod api;
+pub mod bystander;
 pub mod compat;
 mod guests;
 pub mod load;

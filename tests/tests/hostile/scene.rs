@@ -1,10 +1,9 @@
 //! An attacker, a bystander, and a server between them.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use noetl_tests::bystander::{Bystander, Errand, report, row};
 use noetl_tests::{Answer, Api, Server, guest, with_manifest};
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -59,10 +58,12 @@ impl Scene {
     /// Runs an attack, over and over until the bystander has made enough calls, and writes down its row. `attack` says
     /// in which class it ended. Gives the number of calls the bystander was answered meanwhile.
     pub async fn attack<F: Future<Output = String>>(&self, name: &str, mut attack: impl FnMut() -> F) -> usize {
-        let mut before = Bystander::start(&self.alice);
+        let text = "a bystander".to_owned();
+        let errand = Errand { path: ECHO, input: text.clone(), answer: text, samples: SAMPLES };
+        let before = Bystander::start(&self.alice, &errand);
         before.enough().await;
         let before = before.stop().await;
-        let during = Bystander::start(&self.alice);
+        let during = Bystander::start(&self.alice, &errand);
         let began = Instant::now();
         let class = attack().await;
         let contained = began.elapsed();
@@ -74,14 +75,7 @@ impl Scene {
         let during = during.stop().await;
         assert_eq!(self.alice.call(ECHO, "still here").await.is(200).text(), "still here");
         self.server.admin().get("/health").await.is(200);
-        report(&format!(
-            "| {name} | {class} | {} | {} → {} | {} → {} |",
-            shown(contained),
-            shown(percentile(&before, 50)),
-            shown(percentile(&during, 50)),
-            shown(percentile(&before, 99)),
-            shown(percentile(&during, 99)),
-        ));
+        report(&row(name, &class, contained, &before, &during));
         during.len()
     }
 }
@@ -90,68 +84,4 @@ impl Scene {
 pub fn ended(answer: Answer, status: u16, code: &str) -> String {
     answer.problem(status, code);
     code.to_owned()
-}
-
-/// Somebody else's cheap calls, one after another on one connection. One that fails fails the test.
-struct Bystander {
-    calling: tokio::task::JoinHandle<Vec<Duration>>,
-    made: Arc<AtomicUsize>,
-    over: Arc<AtomicBool>,
-}
-
-impl Bystander {
-    fn start(api: &Api) -> Self {
-        let (api, made, over) = (api.clone(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (count, ends) = (made.clone(), over.clone());
-        let calling = tokio::spawn(async move {
-            let mut took = Vec::new();
-            while !ends.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                let answer = api.call(ECHO, "a bystander").await.is(200);
-                took.push(began.elapsed());
-                assert_eq!(answer.text(), "a bystander");
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-            took
-        });
-        Self { calling, made, over }
-    }
-
-    fn has_enough(&self) -> bool {
-        self.made.load(Ordering::Relaxed) >= SAMPLES || self.calling.is_finished()
-    }
-
-    async fn enough(&mut self) {
-        while !self.has_enough() {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    async fn stop(self) -> Vec<Duration> {
-        self.over.store(true, Ordering::Relaxed);
-        let mut took = self.calling.await.expect("a bystander's call failed");
-        took.sort_unstable();
-        took
-    }
-}
-
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
-    sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
-}
-
-fn shown(time: Duration) -> String {
-    match time.as_secs_f64() {
-        seconds if seconds >= 1.0 => format!("{seconds:.1} s"),
-        seconds => format!("{:.1} ms", seconds * 1e3),
-    }
-}
-
-/// A row for people, and for the table at the end where somebody collects one.
-pub fn report(row: &str) {
-    println!("{row}");
-    if let Some(file) = std::env::var_os("NOETL_TEST_REPORT") {
-        use std::io::Write as _;
-        let appended = std::fs::OpenOptions::new().create(true).append(true).open(file);
-        appended.and_then(|mut file| writeln!(file, "{row}")).expect("the report can be written");
-    }
 }

@@ -1,8 +1,12 @@
-//! Code that means no good: each attempt ends in a class of its own, and the next call is fine.
+//! Code that means no good: each attempt ends in a class of its own, the next call is fine, and so are those of another tenant.
 
+use std::time::Instant;
+
+use noetl_tests::Api;
+use noetl_tests::bystander::{Bystander, Errand, report, row};
 use serde_json::json;
 
-use super::support::Desk;
+use super::support::{Desk, class_of};
 
 /// Enough for honest code on a slow machine, and little enough for a test to wait for.
 const CPU_MS: &str = "8000";
@@ -91,4 +95,59 @@ async fn hostile_javascript_is_contained_too() {
         let fine = desk.call("javascript", json!({"code": "return n + 1;", "input": {"n": 1}})).await.is(200).json();
         assert_eq!(fine, json!(2), "after {what}");
     }
+}
+
+/// Calls of the bystander before an attack, and at least that many during one.
+const SAMPLES: usize = 20;
+/// Endless loops at once; more than the processors of a small machine.
+const LOOPS: usize = 4;
+
+/// One call of a tenant's; the class it ended in.
+async fn attempt(api: &Api, code: &str) -> String {
+    class_of(&api.post("/api/plugins/tools/python:call", json!({ "code": code })).await)
+}
+
+/// Another tenant uses the very same tool meanwhile: all of its calls succeed. What they take is shown.
+#[tokio::test]
+async fn another_tenant_is_served_while_hostile_python_runs() {
+    let desk = Desk::start_with(&[("NOETL_HOST_MAX_CPU_MS", CPU_MS)]).await;
+    let of = async |tenant: &str| desk.server.with_token(&desk.admin.token_for(tenant, "tenant").await);
+    let (mallory, alice) = (of("mallory").await, of("alice").await);
+    // It leaves something where all of Python could find it, if there was one Python for all.
+    let code = "import builtins, json\nbuiltins.alices = json.alices = 'treasure'\nresult = sum(range(1000))";
+    let input = json!({ "code": code }).to_string();
+    let errand = Errand { path: "tools/python", input, answer: "499500".to_owned(), samples: SAMPLES };
+    let look = "import builtins, gc, json\n\
+                found = [hasattr(builtins, 'alices'), hasattr(json, 'alices')]\n\
+                found += ['treasure' in o for o in gc.get_objects() if isinstance(o, list) and o is not found]\n\
+                assert not any(found), found\nresult = 'nothing'";
+    for (name, code, callers) in [
+        ("Python: fork", "import os\nos.fork()", 1),
+        ("Python: a socket", "import socket\nsocket.create_connection(('127.0.0.1', 80))", 1),
+        ("Python: a file", "open('/etc/passwd').read()", 1),
+        ("Python: an endless loop", "while True:\n    pass", 1),
+        ("Python: four endless loops", "while True:\n    pass", LOOPS),
+        ("Python: a list of 8 GiB", "result = [0] * (2 << 30)", 1),
+        ("Python: a hoard", "kept = []\nwhile True:\n    kept.append(bytearray(1 << 20))", 1),
+        ("Python: ctypes", "import ctypes\nctypes.string_at(0)", 1),
+        ("Python: the environment", "import os\nassert not os.environ, os.environ\nresult = 'empty'", 1),
+        ("Python: another's memory", look, 1),
+    ] {
+        let before = Bystander::start(&alice, &errand);
+        before.enough().await;
+        let before = before.stop().await;
+        let during = Bystander::start(&alice, &errand);
+        let attack = || futures::future::join_all((0..callers).map(|_| attempt(&mallory, code)));
+        let began = Instant::now();
+        let classes = attack().await;
+        let contained = began.elapsed();
+        while !during.has_enough() {
+            attack().await;
+        }
+        let during = during.stop().await;
+        let harmless = code.starts_with("import os\nassert") || code == look;
+        assert!(classes.iter().all(|class| (class == "ok") == harmless), "{name} ended with {classes:?}");
+        report(&row(name, &classes[0], contained, &before, &during));
+    }
+    desk.admin.get("/health").await.is(200);
 }

@@ -52,10 +52,7 @@ impl Desk {
 
     /// How a call of the tool ended: `ok`, the code of the code's own failure, or the class of the fault.
     pub async fn class(&self, tool: &str, code: &str) -> String {
-        let answer = self.call(tool, json!({ "code": code })).await;
-        let said = answer.json();
-        let code = if answer.status == 200 { &said["_failure"]["code"] } else { &said["code"] };
-        code.as_str().unwrap_or("ok").to_owned()
+        class_of(&self.call(tool, json!({ "code": code })).await)
     }
 
     /// Registers a playbook of these steps and runs it to its end.
@@ -70,4 +67,11 @@ impl Desk {
         self.admin.send(register).await.is(201);
         self.admin.post("/api/execute?wait=300", json!({ "path": path })).await.is(200).json()
     }
+}
+
+/// The class that an answer of a tool tells.
+pub fn class_of(answer: &Answer) -> String {
+    let said = answer.json();
+    let code = if answer.status == 200 { &said["_failure"]["code"] } else { &said["code"] };
+    code.as_str().unwrap_or("ok").to_owned()
 }
