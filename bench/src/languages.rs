@@ -2,6 +2,7 @@
 //! the language's own interpreter, from push to first answer, and what fifty plugins hold beside one.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -98,6 +99,11 @@ pub fn measure(runtime: &Runtime, rows: &mut Rows) -> Result<()> {
     memory(runtime, &client, rows)
 }
 
+/// The real `python3` of this machine; none where there is none.
+pub fn python() -> Result<Option<PathBuf>> {
+    LANGUAGES[0].located()
+}
+
 /// What is resident with one plugin called, and with fifty.
 fn memory(runtime: &Runtime, client: &Client, rows: &mut Rows) -> Result<()> {
     let folder = folder()?;
@@ -141,14 +147,20 @@ impl Language {
         Ok(source::pack(&manifest, &bundle)?)
     }
 
+    /// The program itself; none where the language is not on this machine.
+    fn located(&self) -> Result<Option<PathBuf>> {
+        let Ok(found) = Command::new(self.program).args(self.locate).output() else { return Ok(None) };
+        let path = String::from_utf8(found.stdout)?;
+        Ok(found.status.success().then(|| PathBuf::from(path.trim())))
+    }
+
     /// What the work costs in a process of its own, in µs; none where the language is not on this machine.
     fn spawned(&self) -> Result<Option<f64>> {
-        let Ok(found) = Command::new(self.program).args(self.locate).output() else { return Ok(None) };
-        let program = String::from_utf8(found.stdout)?;
+        let Some(program) = self.located()? else { return Ok(None) };
         let mut took = Vec::new();
         for _ in 0..=SPAWNS {
             let started = Instant::now();
-            let mut command = Command::new(program.trim());
+            let mut command = Command::new(&program);
             let child = command.args(self.script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
             let Ok(mut child) = child else { return Ok(None) };
             child.stdin.take().context("stdin is piped")?.write_all(INPUT.as_bytes())?;

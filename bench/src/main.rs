@@ -11,6 +11,7 @@ mod languages;
 mod log;
 mod rows;
 mod server;
+mod tools;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,7 +25,8 @@ use rows::Rows;
 /// A bench and its name on the command line.
 type Bench = (&'static str, fn(Options) -> Result<Rows>);
 
-const BENCHES: &[Bench] = &[("log", |_| log::run()), ("host", |_| host::run()), ("engine", engine::run)];
+const BENCHES: &[Bench] =
+    &[("log", |_| log::run()), ("host", |_| host::run()), ("engine", engine::run), ("tools", |_| tools::run())];
 
 #[derive(Clone, Copy, Args)]
 pub struct Options {

@@ -150,9 +150,15 @@ pub struct Server {
 
 impl Server {
     pub fn start(data: &Path) -> Result<Self> {
+        Self::start_with(data, &[])
+    }
+
+    /// With variables of the environment, such as `NOETL_POLICY_HTTP_PRIVATE_ADDRESSES`.
+    pub fn start_with(data: &Path, environment: &[(&str, &str)]) -> Result<Self> {
         let mut child = Command::new(noetl()?)
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -184,8 +190,17 @@ impl Server {
     }
 
     pub fn resident_mib(&self) -> Result<f64> {
+        self.memory_mib("VmRSS:")
+    }
+
+    /// The most it ever had.
+    pub fn peak_mib(&self) -> Result<f64> {
+        self.memory_mib("VmHWM:")
+    }
+
+    fn memory_mib(&self, what: &str) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("every process has it")?;
+        let line = status.lines().find(|line| line.starts_with(what)).context("every process has it")?;
         let kib: f64 = line.split_whitespace().nth(1).context("a number")?.parse()?;
         Ok(kib / 1024.0)
     }

@@ -33,17 +33,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "noetl-http",
         ],
     ),
-    ("noetl-bench", &["noetl-contract", "noetl-store", "noetl-registry", "noetl-host", "noetl-dispatch"]),
+    // Its private Postgres is that of the tests.
+    (
+        "noetl-bench",
+        &["noetl-contract", "noetl-store", "noetl-registry", "noetl-host", "noetl-dispatch", "noetl-tests"],
+    ),
     ("noetl-tests", &["noetl-contract", "noetl-flow", "noetl-store"]),
     ("xtask", &["noetl-contract", "noetl-guest-build"]),
 ];
 
 /// Libraries, by the start of their name, and the only crates that may know them. The bench measures the bare
-/// runtime beside the host.
+/// runtime beside the host, and a bare SQL driver, which nothing else has, beside the tool.
 const OWNED: &[(&str, &[&str])] = &[
     ("wasmtime", &["noetl-host", "noetl-bench"]),
     ("rusqlite", &["noetl-store"]),
     ("postgres-protocol", &["noetl-store"]),
+    ("sqlx", &["noetl-bench"]),
     ("async-nats", &["noetl-store"]),
     ("axum", &["noetl-http"]),
 ];

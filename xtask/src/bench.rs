@@ -5,11 +5,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::build;
 use crate::project::{Project, must_run};
+use crate::{build, setup};
 
 /// The benches `noetl-bench` knows.
-pub const NAMES: &[&str] = &["log", "host", "engine"];
+pub const NAMES: &[&str] = &["log", "host", "engine", "tools"];
+
+/// Those of them that talk to what the suites talk to.
+const LIKE_SUITES: &[&str] = &["tools"];
 
 /// Where scripts that measure other engines are, beside the checkout. Without them nothing is compared with.
 const PEERS: &str = "../shared/peers";
@@ -21,6 +24,9 @@ pub fn run(
     finished: Option<u32>,
     only: Option<&str>,
 ) -> Result<()> {
+    if LIKE_SUITES.contains(&name) {
+        setup::for_tests()?;
+    }
     let noetl = build::everything(project, true)?;
     let mut bench = Command::new(noetl.with_file_name("noetl-bench"));
     bench.arg(name);
