@@ -61,8 +61,12 @@ pub struct Report {
 }
 
 impl Report {
+    pub fn of(&self, verdict: Verdict) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.verdict == verdict)
+    }
+
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.rows.iter().filter(|row| row.verdict == verdict).count()
+        self.of(verdict).count()
     }
 
     pub fn passed(&self) -> bool {

@@ -2,6 +2,7 @@
 //! which lost call is made again. And with it how a playbook hands a payload on: `artifact` and `body_ref`.
 
 mod artifacts;
+mod connections;
 mod failing;
 mod sending;
 mod support;
