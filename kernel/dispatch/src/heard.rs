@@ -24,6 +24,10 @@ impl Wallet for Heard {
         secrets.for_each(|(_, value)| known::learn_for(using.tenant.as_str(), value));
         Ok(credential)
     }
+
+    async fn spent(&self, tenant: &Tenant, credential: &Credential) -> bool {
+        self.0.spent(tenant, credential).await
+    }
 }
 
 /// For a wallet to tell of what it seals, before anybody has opened it.

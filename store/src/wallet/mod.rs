@@ -21,6 +21,7 @@ mod empty;
 pub mod keys;
 pub mod kinds;
 mod learns;
+pub mod scheme;
 mod seal;
 mod vault;
 
@@ -55,7 +56,7 @@ impl Credential {
 
     /// Fields that say where and as whom, and can be shown.
     pub fn is_public(field: &str) -> bool {
-        const PUBLIC: [&str; 16] = [
+        const PUBLIC: [&str; 20] = [
             "host",
             "port",
             "user",
@@ -72,6 +73,10 @@ impl Credential {
             "algorithm",
             "audience",
             "auth_style",
+            "message",
+            "format",
+            "key_id",
+            "timestamp_header",
         ];
         PUBLIC.contains(&field)
     }
@@ -127,4 +132,10 @@ pub enum WalletError {
 pub trait Wallet: Send + Sync {
     /// Does not look at [`Credential::hosts`]: whoever makes the connection checks the host it really connects to.
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError>;
+
+    /// What was opened is not taken any more where it went. Whether the next [`open`](Self::open) has something else: it does
+    /// where the wallet fetches what it opens, and a kept value stays what it is.
+    async fn spent(&self, _tenant: &Tenant, _credential: &Credential) -> bool {
+        false
+    }
 }

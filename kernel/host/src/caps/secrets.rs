@@ -12,10 +12,11 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use noetl_contract::placeholder;
-use noetl_store::wallet::{Credential, WalletError};
+use noetl_store::wallet::{Credential, WalletError, scheme};
 use serde_json::json;
 
 use crate::bindings::noetl::secrets::secrets as wit;
+use crate::caps::http_client::SIGNATURE;
 use crate::state::CallState;
 
 /// What a credential is opened for when only its kind is asked for.
@@ -59,13 +60,15 @@ fn headers_of(credential: &Credential) -> Result<Vec<(String, String)>, wit::Sec
             let header = credential.field("header").unwrap_or(KEY_HEADER).to_ascii_lowercase();
             Ok(vec![(header, placeholder::write(alias, "key"))])
         }
-        "hmac" => Err(wit::SecretError::Unsupported(format!(
-            "`{alias}` is a key to sign with, and requests are not signed by the host; \
-             use a credential of the type bearer, basic, api_key or oauth2"
-        ))),
+        // What stands for a signature; the request that leaves is signed.
+        "hmac" => {
+            let header = credential.field("header").unwrap_or(scheme::USUAL_HEADER).to_ascii_lowercase();
+            Ok(vec![(header, placeholder::write(alias, SIGNATURE))])
+        }
+        "s3" => Ok(vec![("authorization".to_owned(), placeholder::write(alias, SIGNATURE))]),
         kind => Err(wit::SecretError::Unsupported(format!(
             "`{alias}` is a `{kind}` credential, which HTTP has no header for; \
-             use one of the type bearer, basic, api_key or oauth2"
+             use one of the type bearer, basic, api_key, oauth2, hmac or s3"
         ))),
     }
 }
@@ -156,11 +159,15 @@ mod tests {
         }
         let usual = headers_of(&credential("api_key", &[("key", "k")])).expect("headers");
         assert_eq!(usual[0].0, "x-api-key");
+        for (kind, header) in [("hmac", "x-signature"), ("s3", "authorization")] {
+            let signed = headers_of(&credential(kind, &[("secret", "tok-1")])).expect("headers");
+            assert_eq!(signed, [(header.to_owned(), "NOETL~SECRET~my.20cred~signature~END".to_owned())]);
+        }
     }
 
     #[test]
     fn what_has_no_header_says_so() {
-        for kind in ["hmac", "postgres", "nats", "s3"] {
+        for kind in ["postgres", "nats"] {
             let refused = headers_of(&credential(kind, &[("secret", "tok-1")])).expect_err("no header");
             assert!(
                 matches!(&refused, wit::SecretError::Unsupported(text) if text.contains("my cred")),

@@ -19,10 +19,10 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use noetl_contract::placeholder;
 use noetl_scrub::{Stream, Values};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use noetl_store::wallet::{Credential, Use, Wallet};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{OutboundError, OutboundResponse};
+use super::{OutboundError, OutboundResponse, opening};
 use crate::caps::secrets::value_of;
 
 /// Larger bodies are sent as they are.
@@ -83,12 +83,14 @@ pub(super) struct Sent {
     values: Arc<Values>,
     /// The placeholder of each value.
     placeholders: Vec<String>,
+    /// Where placeholders were replaced from.
+    credentials: Vec<Arc<Credential>>,
 }
 
 /// Replaces all placeholders of a request to this host and port; nothing is there to mask when there was none.
 pub(super) async fn inject(
     wallet: &dyn Wallet,
-    using: impl Fn(&str, &str) -> Use,
+    using: &(dyn Fn(&str, &str) -> Use + Send + Sync),
     host: &str,
     port: u16,
     parts: Parts<'_>,
@@ -97,13 +99,9 @@ pub(super) async fn inject(
     if aliases.is_empty() {
         return Ok(None);
     }
-    let target = format!("{host}:{port}");
     let mut opened = Opened { credentials: BTreeMap::new(), replaced: Vec::new() };
     for alias in aliases {
-        let credential = wallet.open(&using(&alias, &target)).await.map_err(refused)?;
-        if !credential.may_go_to(host.trim_matches(['[', ']']), port) {
-            return Err(refused(WalletError::NotForThere { alias, target }));
-        }
+        let credential = opening::open(wallet, using, &alias, host, port).await?;
         opened.credentials.insert(alias, credential);
     }
     let before = origin(parts.url);
@@ -136,16 +134,6 @@ fn aliases(parts: &Parts<'_>) -> Vec<String> {
 fn origin(url: &str) -> Option<(String, String, Option<u16>)> {
     let url = reqwest::Url::parse(url).ok()?;
     Some((url.scheme().to_owned(), url.host_str()?.to_owned(), url.port_or_known_default()))
-}
-
-fn refused(error: WalletError) -> OutboundError {
-    let text = error.to_string();
-    match error {
-        WalletError::Unavailable(_) => OutboundError::Failed(text),
-        WalletError::Unknown { .. } | WalletError::NotForThere { .. } | WalletError::Closed { .. } => {
-            OutboundError::Denied(text)
-        }
-    }
 }
 
 /// The credentials of one request.
@@ -193,12 +181,23 @@ impl Opened {
             let secrets = credential.fields.iter().filter(|(field, _)| !Credential::is_public(field));
             pairs.extend(secrets.map(|(field, value)| (placeholder::write(alias, field), value.clone())));
         }
-        let values = Arc::new(Values::new(pairs.iter().map(|(_, value)| value.as_str())));
-        Sent { values, placeholders: pairs.into_iter().map(|(placeholder, _)| placeholder).collect() }
+        Sent { credentials: self.credentials.into_values().collect(), ..Sent::of(pairs) }
     }
 }
 
 impl Sent {
+    /// Of secrets, each after the placeholder that is told in its place.
+    pub(super) fn of(pairs: Vec<(String, String)>) -> Self {
+        let values = Arc::new(Values::new(pairs.iter().map(|(_, value)| value.as_str())));
+        let placeholders = pairs.into_iter().map(|(placeholder, _)| placeholder).collect();
+        Self { values, placeholders, credentials: Vec::new() }
+    }
+
+    /// The credentials whose values went out.
+    pub(super) fn credentials(&self) -> &[Arc<Credential>] {
+        &self.credentials
+    }
+
     /// An error without what went out: clients like to name the whole address.
     pub(super) fn mask_error(&self, error: OutboundError) -> OutboundError {
         let mask = |text: String| self.values.mask(&text).into_owned();

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use noetl_contract::Tenant;
 use noetl_contract::manifest::HostPattern;
+use noetl_store::wallet::WalletError;
 
 use super::*;
 
@@ -55,7 +56,7 @@ impl Request {
         let url = reqwest::Url::parse(&self.url).expect("an address");
         let (host, port) = (url.host_str().expect("a host").to_owned(), url.port_or_known_default().expect("a port"));
         let body = self.body.as_mut().map(|(text, form)| (text, *form));
-        inject(&Two, using, &host, port, Parts { url: &mut self.url, headers: &mut self.headers, body }).await
+        inject(&Two, &using, &host, port, Parts { url: &mut self.url, headers: &mut self.headers, body }).await
     }
 }
 
@@ -115,7 +116,7 @@ async fn a_secret_cannot_become_the_host() {
     request.inject().await.expect("before the host it is as good as in a header");
     let mut parts_url = format!("https://{}.api.example.com/", token());
     let parts = Parts { url: &mut parts_url, headers: &mut Vec::new(), body: None };
-    let refused = inject(&Two, using, "api.example.com", 443, parts).await;
+    let refused = inject(&Two, &using, "api.example.com", 443, parts).await;
     assert!(matches!(refused, Err(OutboundError::Invalid(_))), "{refused:?}");
 }
 
