@@ -3,6 +3,7 @@
 //! and what stays behind when one is sent on elsewhere.
 
 mod api;
+mod code;
 mod command;
 mod key;
 mod redirects;
