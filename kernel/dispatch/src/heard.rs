@@ -25,6 +25,11 @@ impl Wallet for Heard {
         Ok(credential)
     }
 
+    /// Nothing that it gives is a secret.
+    async fn look(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        self.0.look(using).await
+    }
+
     async fn spent(&self, tenant: &Tenant, credential: &Credential) -> bool {
         self.0.spent(tenant, credential).await
     }

@@ -20,7 +20,7 @@ use noetl_store::wallet::{
 
 mod oauth2;
 
-use oauth2::Tokens;
+use oauth2::{TokenError, Tokens};
 
 /// See the module.
 pub struct Keeper {
@@ -106,10 +106,29 @@ impl Wallet for Keeper {
         if credential.kind != oauth2::KIND {
             return Ok(Arc::new(credential));
         }
-        let fetched = self.tokens.token(&using.tenant, &credential).await;
-        let fetched = fetched.map_err(|reason| WalletError::Closed { alias: using.alias.clone(), reason })?;
+        let alias = || using.alias.clone();
+        let fetched = self.tokens.token(&using.tenant, &credential).await.map_err(|error| match error {
+            TokenError::Refused(reason) => WalletError::Closed { alias: alias(), reason },
+            TokenError::Unreachable(reason) => WalletError::NoToken { alias: alias(), reason },
+        })?;
         self.learn(&fetched);
         Ok(Arc::new(fetched))
+    }
+
+    async fn look(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        let asked = using.clone();
+        let mut credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
+        self.learn(&credential);
+        credential.keep_public();
+        Ok(Arc::new(credential))
+    }
+
+    async fn spent(&self, tenant: &Tenant, credential: &Credential) -> bool {
+        let is_fetched = credential.kind == oauth2::KIND;
+        if is_fetched {
+            self.tokens.spent(tenant, credential).await;
+        }
+        is_fetched
     }
 }
 

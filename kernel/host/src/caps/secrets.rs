@@ -86,9 +86,10 @@ impl From<WalletError> for wit::SecretError {
         let text = error.to_string();
         match error {
             WalletError::Unknown { .. } => wit::SecretError::Unknown(text),
-            WalletError::NotForThere { .. } | WalletError::Closed { .. } | WalletError::Unavailable(_) => {
-                wit::SecretError::Unavailable(text)
-            }
+            WalletError::NotForThere { .. }
+            | WalletError::Closed { .. }
+            | WalletError::NoToken { .. }
+            | WalletError::Unavailable(_) => wit::SecretError::Unavailable(text),
         }
     }
 }
@@ -96,7 +97,7 @@ impl From<WalletError> for wit::SecretError {
 impl CallState {
     async fn look_at(&mut self, alias: &str) -> Result<Arc<Credential>, wit::SecretError> {
         let (drivers, using) = (self.drivers.clone(), self.identity.using(alias, NOWHERE));
-        Ok(drivers.wallet.open(&using).await?)
+        Ok(drivers.wallet.look(&using).await?)
     }
 
     pub(crate) async fn describe_live(&mut self, alias: &str) -> Result<wit::Description, wit::SecretError> {

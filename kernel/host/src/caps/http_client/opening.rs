@@ -25,7 +25,7 @@ pub(super) async fn open(
 fn refused(error: WalletError) -> OutboundError {
     let text = error.to_string();
     match error {
-        WalletError::Unavailable(_) => OutboundError::Failed(text),
+        WalletError::Unavailable(_) | WalletError::NoToken { .. } => OutboundError::Failed(text),
         WalletError::Unknown { .. } | WalletError::NotForThere { .. } | WalletError::Closed { .. } => {
             OutboundError::Denied(text)
         }

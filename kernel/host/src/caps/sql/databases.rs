@@ -63,7 +63,7 @@ impl From<WalletError> for Problem {
         match error {
             WalletError::Unknown { .. } | WalletError::Closed { .. } => Self::Credential(text),
             WalletError::NotForThere { .. } => Self::Sql(SqlError::Denied(text)),
-            WalletError::Unavailable(_) => Self::Sql(SqlError::Connect(text)),
+            WalletError::NoToken { .. } | WalletError::Unavailable(_) => Self::Sql(SqlError::Connect(text)),
         }
     }
 }
