@@ -485,6 +485,21 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_has_every_kind_and_field() {
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/credentials.md"));
+        for kind in KINDS {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", kind.name)));
+            let row = row.unwrap_or_else(|| panic!("docs/credentials.md has no row for `{}`", kind.name));
+            for field in kind.fields {
+                let written = format!("`{}`", field.name);
+                let secret = format!("**{written}**");
+                assert!(row.contains(&written), "`{}` of `{}`", field.name, kind.name);
+                assert_eq!(row.contains(&secret), !Credential::is_public(field.name), "{secret} of `{}`", kind.name);
+            }
+        }
+    }
+
+    #[test]
     fn an_alias_can_stand_in_an_address() {
         for good in ["pg_k8s", "a", "A-1.b"] {
             assert!(check_alias(good).is_ok(), "{good}");
