@@ -167,9 +167,10 @@ impl Scheme {
                            `timestamp_header`";
                 Err(("format", why.to_owned()))
             }
-            (false, true) => {
-                Err(("message", "has no `{timestamp}`, which is sent: a time that is not signed says nothing".to_owned()))
-            }
+            (false, true) => Err((
+                "message",
+                "has no `{timestamp}`, which is sent: a time that is not signed says nothing".to_owned(),
+            )),
             _ => Ok(Self { algorithm, message, header, format, key_id, timestamp_header }),
         }
     }
@@ -186,7 +187,8 @@ fn message(text: &str) -> Result<Layout, String> {
     if bodies == 1 || layout.has(Part::BodySha256) {
         return Ok(layout);
     }
-    Err("is `request`, `body`, or text with `{body}` or `{body_sha256}` in it: else the body could be another one".to_owned())
+    Err("is `request`, `body`, or text with `{body}` or `{body_sha256}` in it: else the body could be another one"
+        .to_owned())
 }
 
 fn format(text: &str) -> Result<Layout, String> {
@@ -227,9 +229,13 @@ mod tests {
     fn without_a_word_a_request_is_signed_and_its_time_goes_along() {
         let scheme = read(&[]).expect("valid");
         assert_eq!((scheme.algorithm, scheme.header.as_str()), (Algorithm::Sha256, "X-Signature"));
-        let parts = "Part(Method);Text(\"\\n\");Part(Path);Text(\"\\n\");Part(Timestamp);Text(\"\\n\");Part(BodySha256);";
+        let parts =
+            "Part(Method);Text(\"\\n\");Part(Path);Text(\"\\n\");Part(Timestamp);Text(\"\\n\");Part(BodySha256);";
         assert_eq!(text(&scheme.message), parts);
-        assert_eq!(text(&scheme.format), "Text(\"t=\");Part(Timestamp);Text(\",\");Part(Algorithm);Text(\"=\");Part(Hex);");
+        assert_eq!(
+            text(&scheme.format),
+            "Text(\"t=\");Part(Timestamp);Text(\",\");Part(Algorithm);Text(\"=\");Part(Hex);"
+        );
     }
 
     #[test]

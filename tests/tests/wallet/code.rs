@@ -50,7 +50,10 @@ async fn code_of_a_step_sends_a_secret_that_it_never_has() {
         let output = &ended["output"];
         let held = output["held"].as_str().expect("a text");
         assert_ne!(held, SECRET);
-        assert_eq!((&output["login"]["authorization"], &output["kind"]), (&json!(format!("Bearer {held}")), &json!("bearer")));
+        assert_eq!(
+            (&output["login"]["authorization"], &output["kind"]),
+            (&json!(format!("Bearer {held}")), &json!("bearer"))
+        );
         assert_eq!(output["said"]["headers"]["authorization"], "Bearer [REDACTED]", "the echo is masked: {output}");
         let id = ended["execution_id"].as_str().expect("an id");
         let events = api.get(&format!("/api/executions/{id}/events")).await.is(200);

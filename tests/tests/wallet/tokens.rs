@@ -40,7 +40,8 @@ fn of<'a>(asked: &'a [Asked], path: &str) -> Vec<&'a Asked> {
 
 #[tokio::test]
 async fn many_requests_at_once_need_one_token_and_the_clients_secret_goes_to_the_issuer_alone() {
-    let (server, issuer) = (reaching().await, issuer(Vec::new(), |login| login == "Bearer token-1-of-the-issuer").await);
+    let (server, issuer) =
+        (reaching().await, issuer(Vec::new(), |login| login == "Bearer token-1-of-the-issuer").await);
     let api = server.admin();
     keep(&api, &issuer).await;
     let call = json!({"url": format!("{}/orders", issuer.url), "auth": "crm"});
@@ -64,7 +65,8 @@ async fn many_requests_at_once_need_one_token_and_the_clients_secret_goes_to_the
 
 #[tokio::test]
 async fn a_token_that_is_not_taken_any_more_is_fetched_anew_and_the_request_sent_once_more() {
-    let (server, issuer) = (reaching().await, issuer(Vec::new(), |login| login.ends_with("token-2-of-the-issuer")).await);
+    let (server, issuer) =
+        (reaching().await, issuer(Vec::new(), |login| login.ends_with("token-2-of-the-issuer")).await);
     let api = server.admin();
     keep(&api, &issuer).await;
     let tool = json!({"kind": "http", "url": format!("{}/orders", issuer.url), "json": {"id": 7}, "auth": "crm"});
@@ -106,11 +108,9 @@ async fn a_failure_of_the_issuer_has_its_kind_and_ends_with_its_cause() {
     let api = server.admin();
     keep(&api, &issuer).await;
     let tool = || json!({"kind": "http", "url": format!("{}/orders", issuer.url), "auth": "crm"});
-    for (name, wanted) in [
-        ("later", ("http_failed", "true")),
-        ("refused", ("denied", "false")),
-        ("no-token", ("denied", "false")),
-    ] {
+    for (name, wanted) in
+        [("later", ("http_failed", "true")), ("refused", ("denied", "false")), ("no-token", ("denied", "false"))]
+    {
         let (code, again) = failing(&api, &format!("tokens/{name}"), tool()).await;
         assert_eq!((code.as_str(), again.as_str()), wanted, "{name}");
     }

@@ -119,7 +119,8 @@ impl Tokens {
         token.take_if(|token| token.revision != credential.revision);
         let now = Instant::now();
         if token.as_ref().is_none_or(|token| token.renew <= now) {
-            let waited_for = failed.as_ref().filter(|failed| failed.revision == credential.revision && failed.at >= came);
+            let waited_for =
+                failed.as_ref().filter(|failed| failed.revision == credential.revision && failed.at >= came);
             let waited_for = waited_for.map(|failed| failed.error.clone());
             let asks = waited_for.is_none();
             let fetched = match waited_for {

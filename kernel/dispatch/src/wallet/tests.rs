@@ -178,7 +178,8 @@ async fn those_who_wait_for_a_request_share_its_failure_and_the_next_one_asks_ag
 
 #[tokio::test]
 async fn what_would_fail_again_is_told_apart_from_what_may_not() {
-    let place = place(&[(429, json!({})), (500, json!({})), (401, json!({"error": "invalid_client"})), (200, json!({}))]).await;
+    let place =
+        place(&[(429, json!({})), (500, json!({})), (401, json!({"error": "invalid_client"})), (200, json!({}))]).await;
     place.put_client("one", "body").await;
     for again in [true, true, false, false] {
         let failed = place.open().await.expect_err("no token");
@@ -211,7 +212,10 @@ async fn to_look_at_a_credential_fetches_nothing_and_shows_no_secret() {
     let of = |text: &str| text.to_owned();
     let using = Use { tenant: Tenant::main(), alias: of("api"), by: of("a"), call: of("c"), target: of("nowhere") };
     let seen = place.keeper.look(&using).await.expect("opens");
-    assert_eq!((seen.kind.as_str(), seen.field("client_id"), seen.field("client_secret")), ("oauth2", Some("me"), None));
+    assert_eq!(
+        (seen.kind.as_str(), seen.field("client_id"), seen.field("client_secret")),
+        ("oauth2", Some("me"), None)
+    );
     assert!(place.issuer.asked.lock().is_empty());
 }
 

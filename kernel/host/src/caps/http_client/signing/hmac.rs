@@ -113,11 +113,11 @@ mod tests {
     #[tokio::test]
     async fn the_published_examples_come_out() {
         for (fields, wanted) in [
-            (&[("message", "request")][..], "t=1700000000,sha256=d33763d16a903ee6e1e21c34985463ed19269fd65c7d7831d08c22c2a40fd2d9"),
             (
-                &[("message", "body")][..],
-                "sha256=5d97585eb1110b5ee4493156e06d66c797de25c83125af00550a88f9b5a7b16d",
+                &[("message", "request")][..],
+                "t=1700000000,sha256=d33763d16a903ee6e1e21c34985463ed19269fd65c7d7831d08c22c2a40fd2d9",
             ),
+            (&[("message", "body")][..], "sha256=5d97585eb1110b5ee4493156e06d66c797de25c83125af00550a88f9b5a7b16d"),
             (
                 &[("message", "body"), ("algorithm", "sha512"), ("format", "{base64}")][..],
                 "Ts1jwHClhzeL80+jCNwaGCo/ImoqTZ3X0KSvL7RAi2IxYd/ZiqTndADn0u6VaN3LgV2NrxH5GiEvc4tnJbgczA==",

@@ -58,17 +58,16 @@ pub(super) fn sign(keys: &Keys<'_>, now: u64, request: Request<'_>) -> Option<St
     let canonical =
         [method, url.path(), url.query().unwrap_or_default(), lines.as_str(), names.as_str(), body_sha256].join("\n");
     let scope = format!("{date}/{}/{SERVICE}/{END}", keys.region);
-    let message = [ALGORITHM, time.as_str(), scope.as_str(), Digest::of(canonical.as_bytes()).hex().as_str()].join("\n");
+    let message =
+        [ALGORITHM, time.as_str(), scope.as_str(), Digest::of(canonical.as_bytes()).hex().as_str()].join("\n");
 
     let mut key = mac(format!("AWS4{}", keys.secret_key).as_bytes(), date);
     for part in [keys.region, SERVICE, END] {
         key = mac(key.as_ref(), part);
     }
     let signature = hex::encode(mac(key.as_ref(), &message));
-    let value = format!(
-        "{ALGORITHM} Credential={}/{scope}, SignedHeaders={names}, Signature={signature}",
-        keys.access_key
-    );
+    let value =
+        format!("{ALGORITHM} Credential={}/{scope}, SignedHeaders={names}, Signature={signature}", keys.access_key);
     headers.push(("authorization".to_owned(), value));
     Some(signature)
 }
@@ -87,8 +86,10 @@ fn settle(url: &mut reqwest::Url) {
         percent_encode(&bytes, NAMES).to_string()
     };
     let pairs = url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    let mut pairs: Vec<(String, String)> =
-        pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (again(name), again(value))).collect();
+    let mut pairs: Vec<(String, String)> = pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (again(name), again(value)))
+        .collect();
     pairs.sort();
     let query = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&");
     url.set_query((!query.is_empty()).then_some(query.as_str()));
@@ -183,12 +184,8 @@ mod tests {
 
     #[test]
     fn keys_that_end_and_odd_names_are_signed_as_they_are_sent() {
-        let keys = Keys {
-            access_key: "AK",
-            secret_key: "SK",
-            session_token: Some("sess+token/1=="),
-            region: "eu-central-1",
-        };
+        let keys =
+            Keys { access_key: "AK", secret_key: "SK", session_token: Some("sess+token/1=="), region: "eu-central-1" };
         let given = [("content-type", "text/plain"), ("X-Amz-Meta-A", " one   two "), ("x-amz-date", "mine")];
         let line = ("PUT", "http://127.0.0.1:9000/b/a%20key+%C3%B6(x)?b&a=b+c");
         let sent = sent(&keys, 1_767_323_045, line, &given, WELCOME);

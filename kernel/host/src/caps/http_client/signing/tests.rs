@@ -23,7 +23,9 @@ impl Wallet for Keys {
             "hook" => ("hmac", vec![("secret", SECRET), ("message", "body")]),
             "partner" => ("hmac", vec![("secret", SECRET), ("timestamp_header", "X-Time")]),
             "smuggler" => ("hmac", vec![("secret", SECRET), ("timestamp_header", "Content-Length")]),
-            "store" => ("s3", vec![("access_key", "AKIDEXAMPLE"), ("secret_key", SECRET), ("session_token", "session-1")]),
+            "store" => {
+                ("s3", vec![("access_key", "AKIDEXAMPLE"), ("secret_key", SECRET), ("session_token", "session-1")])
+            }
             _ => ("bearer", vec![("token", SECRET)]),
         };
         Ok(Arc::new(Credential {
@@ -113,7 +115,8 @@ async fn the_body_alone_is_signed_as_hooks_check_it() {
 
 #[tokio::test]
 async fn a_request_is_signed_with_its_time() {
-    let made = signed("X-Signature", "partner", &[("x-time", "1"), ("x-signature", "mine")], b"{}").await.expect("signed");
+    let made =
+        signed("X-Signature", "partner", &[("x-time", "1"), ("x-signature", "mine")], b"{}").await.expect("signed");
     let time = made.header("x-time");
     assert_ne!(time, "1");
     let message = format!("POST\n/orders?dry=1\n{time}\n{}", Digest::of(b"{}").hex());
