@@ -1,7 +1,8 @@
 //! Requests with placeholders in them, and what is left of a secret in the answer.
 
 use async_trait::async_trait;
-use noetl_contract::Tenant;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt as _};
 use noetl_contract::manifest::HostPattern;
 
 use super::*;
@@ -149,7 +150,8 @@ async fn what_comes_back_is_masked_across_pieces_and_in_every_form() {
     let echo = format!("{echo} Ym9iOnBhc3M6d29yZA== pass:word e");
     let letters: Vec<String> = echo.chars().map(String::from).collect();
     let to = "https://api.example.com/b?t=t0ken%2Fwith%20%22all%22%20%26%20%C3%B6";
-    let masked = sent().await.mask(answer(&[("x-echo", TOKEN), ("Location", to)], letters)).expect("readable");
+    let (sent, answer) = (sent().await, answer(&[("x-echo", TOKEN), ("Location", to)], letters));
+    let masked = mask(&Secrets::of(&Tenant::main()), Some(&sent), answer).expect("readable");
     assert_eq!(masked.headers[0].1, "[REDACTED]");
     assert_eq!(masked.headers[1].1, format!("https://api.example.com/b?t={}", token()));
     let body: Vec<Bytes> = masked.body.map(|piece| piece.expect("whole")).collect().await;
@@ -159,10 +161,23 @@ async fn what_comes_back_is_masked_across_pieces_and_in_every_form() {
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_refused_and_errors_are_masked() {
-    let packed = sent().await.mask(answer(&[("content-encoding", "gzip")], Vec::new()));
+    let (sent, secrets) = (sent().await, Secrets::of(&Tenant::main()));
+    let packed = mask(&secrets, Some(&sent), answer(&[("content-encoding", "gzip")], Vec::new()));
     assert!(matches!(packed.map(|_| ()), Err(OutboundError::Failed(text)) if text.contains("gzip")));
-    let error = sent().await.mask_error(OutboundError::Failed(format!("connect to ?t={TOKEN}")));
+    let error = mask_error(&secrets, OutboundError::Failed(format!("connect to ?t={TOKEN}")));
     assert_eq!(error, OutboundError::Failed("connect to ?t=[REDACTED]".to_owned()));
+    mask(&secrets, None, answer(&[("content-encoding", "gzip")], Vec::new())).expect("nothing was sent with it");
+}
+
+#[tokio::test]
+async fn what_an_earlier_request_sent_is_masked_in_every_later_answer() {
+    sent().await;
+    let kept = format!("kept: {TOKEN}, &#246; is no secret");
+    let kept = answer(&[("x-kept", TOKEN), ("Location", "https://api.example.com/?t=t0ken%2Fwith")], vec![kept]);
+    let masked = mask(&Secrets::of(&Tenant::main()), None, kept).expect("readable");
+    assert_eq!(masked.headers[0].1, "[REDACTED]");
+    let body: Vec<Bytes> = masked.body.map(|piece| piece.expect("whole")).collect().await;
+    assert_eq!(body.concat(), b"kept: [REDACTED], &#246; is no secret");
 }
 
 #[test]

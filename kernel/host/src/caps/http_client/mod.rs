@@ -4,7 +4,8 @@
 //! resolves to must be one the operator permits ([`egress`](crate::egress)). The second runs inside the resolver
 //! that the connection itself uses. Redirects are not followed here: whoever follows one sends a request of its
 //! own, which is checked like the first. Bodies are streamed in both directions, and the answer is bounded like any
-//! payload. Placeholders of secrets are replaced on the way out, and secrets masked on the way in (`injection`).
+//! payload. Placeholders of secrets are replaced on the way out (`injection`), and on the way in every answer is without
+//! the secrets of the tenant, whether this request had one in it or not.
 
 use std::io;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use futures::stream::{BoxStream, StreamExt};
 use noetl_contract::{Tenant, placeholder};
 use wasmtime::component::Resource;
 
+use super::masking::Secrets;
 use super::payload::{Payload, WriteError, Writer};
 use crate::bindings::noetl::http_client::http_client as wit;
 use crate::state::CallState;
@@ -23,7 +25,7 @@ mod direct;
 mod injection;
 
 pub use direct::Direct;
-use injection::{Form, LARGEST_BODY, Parts, Sent, inject};
+use injection::{Form, LARGEST_BODY, Parts, Sent, inject, mask, mask_error};
 
 const MOST_HEADERS: usize = 100;
 
@@ -165,6 +167,10 @@ impl CallState {
             Ok(sent) => sent,
             Err(error) => return Ok(Err(error.into())),
         };
+        if Secrets::of(&self.identity.tenant).values().is_some() {
+            // What is packed cannot be masked, so it is not asked for.
+            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept-encoding"));
+        }
         let body = match (body, text) {
             (Some(body), Some((text, _))) if sent.is_some() => Some(Payload::memory(text.into(), body.media_type())),
             (body, _) => body,
@@ -220,15 +226,11 @@ impl CallState {
             Err(error) => return Ok(Err(error)),
         };
         let drivers = self.drivers.clone();
-        let answer = match (drivers.http.send(request).await, sent) {
-            (Ok(answer), None) => Ok(answer),
-            (Ok(answer), Some(sent)) => sent.mask(answer),
-            (Err(error), None) => Err(error),
-            (Err(error), Some(sent)) => Err(sent.mask_error(error)),
-        };
-        let answer = match answer {
+        let answered = drivers.http.send(request).await;
+        let secrets = Secrets::of(&self.identity.tenant);
+        let answer = match answered.and_then(|answer| mask(&secrets, sent.as_ref(), answer)) {
             Ok(answer) => answer,
-            Err(error) => return Ok(Err(error.into())),
+            Err(error) => return Ok(Err(mask_error(&secrets, error).into())),
         };
         let media_type = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         let media_type = media_type.map(|(_, value)| value.clone()).unwrap_or_default();
@@ -240,8 +242,19 @@ impl CallState {
             }
             Err(WriteError::Io(error)) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
         };
+        let mut headers = answer.headers;
+        tell_length(&mut headers, body.size());
         let body: Resource<Payload> = self.hand_out(body)?;
-        Ok(Ok(wit::Response { status: answer.status, headers: answer.headers, body }))
+        Ok(Ok(wit::Response { status: answer.status, headers, body }))
+    }
+}
+
+/// A body that was masked has another length than the server said. One that was not sent, as of HEAD, has its own.
+fn tell_length(headers: &mut [(String, String)], size: u64) {
+    if size > 0
+        && let Some((_, length)) = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+    {
+        *length = size.to_string();
     }
 }
 
