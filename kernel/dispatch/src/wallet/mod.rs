@@ -54,13 +54,14 @@ impl Keeper {
 
     /// The record with its values, for a person who may see them.
     pub async fn reveal(&self, using: Use) -> Result<(Record, Credential), VaultError> {
+        let tenant = using.tenant.clone();
         let opened = self.with(move |vault| {
             let record = vault.get(&using.tenant, &using.alias);
             let credential = vault.open_for(&using, Event::Revealed)?;
             Ok((record?, credential))
         });
         let (record, credential) = opened.await?;
-        self.learn(&credential);
+        self.learn(&tenant, &credential);
         Ok((record, credential))
     }
 
@@ -91,9 +92,9 @@ impl Keeper {
         tokio::task::spawn_blocking(move || work(&vault)).await.map_err(std::io::Error::other)?
     }
 
-    fn learn(&self, credential: &Credential) {
+    fn learn(&self, tenant: &Tenant, credential: &Credential) {
         let secrets = credential.fields.iter().filter(|(name, _)| !Credential::is_public(name));
-        secrets.for_each(|(_, value)| self.known.learn(value));
+        secrets.for_each(|(_, value)| self.known.learn(tenant, value));
     }
 }
 
@@ -102,7 +103,7 @@ impl Wallet for Keeper {
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
         let asked = using.clone();
         let credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
-        self.learn(&credential);
+        self.learn(&using.tenant, &credential);
         if credential.kind != oauth2::KIND {
             return Ok(Arc::new(credential));
         }
@@ -111,14 +112,14 @@ impl Wallet for Keeper {
             TokenError::Refused(reason) => WalletError::Closed { alias: alias(), reason },
             TokenError::Unreachable(reason) => WalletError::NoToken { alias: alias(), reason },
         })?;
-        self.learn(&fetched);
+        self.learn(&using.tenant, &fetched);
         Ok(Arc::new(fetched))
     }
 
     async fn look(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
         let asked = using.clone();
         let mut credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
-        self.learn(&credential);
+        self.learn(&using.tenant, &credential);
         credential.keep_public();
         Ok(Arc::new(credential))
     }

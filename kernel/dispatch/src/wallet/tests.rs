@@ -44,7 +44,7 @@ impl Outbound for Issuer {
 struct Heard(Mutex<Vec<String>>);
 
 impl Learns for Heard {
-    fn learn(&self, value: &str) {
+    fn learn(&self, _tenant: &Tenant, value: &str) {
         self.0.lock().push(value.to_owned());
     }
 }

@@ -20,6 +20,7 @@ pub mod files;
 pub mod http_client;
 pub mod kv;
 pub mod log;
+mod masking;
 pub mod metrics;
 pub mod nats;
 pub mod objects;

@@ -4,8 +4,8 @@
 //! resolves to must be one the operator permits ([`egress`](crate::egress)). The second runs inside the resolver
 //! that the connection itself uses. Redirects are not followed here: whoever follows one sends a request of its
 //! own, which is checked like the first. Bodies are streamed in both directions, and the answer is bounded like any
-//! payload. Placeholders of secrets are replaced on the way out, and secrets masked on the way in (`injection`); what a
-//! credential signs is signed last (`signing`).
+//! payload. Placeholders of secrets are replaced on the way out (`injection`), what a credential signs is signed last
+//! (`signing`), and on the way in every answer is without the secrets of the tenant, whether this request had one in it or not.
 //!
 //! A token that the wallet fetched and the other side answers with 401 is fetched anew, and the request sent once more: a
 //! token can be taken back before its time. Its body is still there, and a request that was not let in has done nothing.
@@ -20,6 +20,7 @@ use noetl_contract::{Tenant, placeholder};
 use wasmtime::component::Resource;
 
 use super::Drivers;
+use super::masking::Secrets;
 use super::payload::{Payload, WriteError, Writer};
 use crate::bindings::noetl::http_client::http_client as wit;
 use crate::state::{CallState, Identity};
@@ -30,7 +31,7 @@ mod opening;
 mod signing;
 
 pub use direct::Direct;
-use injection::{Form, LARGEST_BODY, Parts, Sent, inject};
+use injection::{Form, LARGEST_BODY, Parts, Sent, inject, mask, mask_error, unpacked};
 pub(crate) use signing::SIGNATURE;
 use signing::{Leaving, signer};
 
@@ -190,7 +191,9 @@ struct Draft {
 /// A request ready to leave, and the secrets in it.
 struct Outgoing {
     request: OutboundRequest,
-    sent: Vec<Sent>,
+    sent: Option<Sent>,
+    /// Its signature, if it has one.
+    signature: Option<Secrets>,
 }
 
 /// Puts the secrets into a request.
@@ -198,22 +201,29 @@ async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<O
     let using = |alias: &str, target: &str| identity.using(alias, target);
     let (wallet, host, port) = (&*drivers.wallet, draft.host.as_str(), draft.port);
     let (mut url, mut headers) = (draft.url.clone(), draft.headers.clone());
-    let signer = signer(wallet, &using, host, port, &mut headers).await?;
+    let signer = signer(wallet, using, host, port, &mut headers).await?;
     let mut text = match &draft.body {
         Some(body) => readable(body, &headers, &drivers.payloads).await.map_err(unread)?,
         None => None,
     };
     let parts = Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
-    let injected = inject(wallet, &using, host, port, parts).await?;
+    let sent = inject(wallet, using, host, port, parts).await?;
+    if Secrets::of(&identity.tenant).values().is_some() {
+        // What is packed cannot be masked, so it is not asked for.
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept-encoding"));
+    }
     let body = match (&draft.body, text) {
-        (Some(body), Some((text, _))) if injected.is_some() => Some(Payload::memory(text.into(), body.media_type())),
+        (Some(body), Some((text, _))) if sent.is_some() => Some(Payload::memory(text.into(), body.media_type())),
         (body, _) => body.clone(),
     };
-    let mut sent = Vec::from_iter(injected);
-    if let Some(signer) = signer {
-        let (url, headers, payloads) = (&mut url, &mut headers, &drivers.payloads);
-        sent.push(signer.sign(Leaving { method: &draft.method, url, headers, body: body.as_ref(), payloads }).await?);
-    }
+    let signature = match signer {
+        Some(signer) => {
+            let (method, url, headers) = (draft.method.as_str(), &mut url, &mut headers);
+            let leaving = Leaving { method, url, headers, body: body.as_ref(), payloads: &drivers.payloads };
+            Some(signer.sign(leaving).await?)
+        }
+        None => None,
+    };
     let request = OutboundRequest {
         tenant: identity.tenant.clone(),
         method: draft.method.clone(),
@@ -223,18 +233,20 @@ async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<O
         timeout: draft.timeout.saturating_sub(draft.began.elapsed()),
         verified: draft.verified,
     };
-    Ok(Outgoing { request, sent })
+    Ok(Outgoing { request, sent, signature })
 }
 
 fn unread(error: io::Error) -> OutboundError {
     OutboundError::Failed(error.to_string())
 }
 
-/// Sends a request; its answer has no secret in it that the request had.
+/// Sends a request; its answer has no secret in it.
 async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<OutboundResponse, OutboundError> {
     let mut renewed = false;
     loop {
-        let Outgoing { request, sent } = fill(drivers, identity, draft).await?;
+        let known = || Secrets::of(&identity.tenant);
+        let Outgoing { request, sent, signature } =
+            fill(drivers, identity, draft).await.map_err(|error| mask_error(&known(), error))?;
         let answer = drivers.http.send(request).await;
         if !renewed && answer.as_ref().is_ok_and(|answer| answer.status == 401) {
             for credential in sent.iter().flat_map(Sent::credentials) {
@@ -244,10 +256,10 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
                 continue;
             }
         }
-        return sent.into_iter().fold(answer, |answer, sent| match answer {
-            Ok(answer) => sent.mask(answer),
-            Err(error) => Err(sent.mask_error(error)),
-        });
+        let answer = if signature.is_some() { answer.and_then(unpacked) } else { answer };
+        let secrets: Vec<Secrets> = std::iter::once(known()).chain(signature).collect();
+        let answer = answer.and_then(|answer| mask(&secrets, sent.as_ref(), answer));
+        return answer.map_err(|error| secrets.iter().fold(error, |error, secrets| mask_error(secrets, error)));
     }
 }
 
@@ -296,8 +308,19 @@ impl CallState {
             }
             Err(WriteError::Io(error)) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
         };
+        let mut headers = answer.headers;
+        tell_length(&mut headers, body.size());
         let body: Resource<Payload> = self.hand_out(body)?;
-        Ok(Ok(wit::Response { status: answer.status, headers: answer.headers, body }))
+        Ok(Ok(wit::Response { status: answer.status, headers, body }))
+    }
+}
+
+/// A body that was masked has another length than the server said. One that was not sent, as of HEAD, has its own.
+fn tell_length(headers: &mut [(String, String)], size: u64) {
+    if size > 0
+        && let Some((_, length)) = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+    {
+        *length = size.to_string();
     }
 }
 

@@ -9,15 +9,14 @@ use super::OutboundError;
 /// The one place where `http-client` compares a credential's hosts with where a request goes.
 pub(super) async fn open(
     wallet: &dyn Wallet,
-    using: &(dyn Fn(&str, &str) -> Use + Send + Sync),
-    alias: &str,
+    using: &Use,
     host: &str,
     port: u16,
 ) -> Result<Arc<Credential>, OutboundError> {
-    let target = format!("{host}:{port}");
-    let credential = wallet.open(&using(alias, &target)).await.map_err(refused)?;
+    let credential = wallet.open(using).await.map_err(refused)?;
     if !credential.may_go_to(host.trim_matches(['[', ']']), port) {
-        return Err(refused(WalletError::NotForThere { alias: alias.to_owned(), target }));
+        let (alias, target) = (using.alias.clone(), using.target.clone());
+        return Err(refused(WalletError::NotForThere { alias, target }));
     }
     Ok(credential)
 }

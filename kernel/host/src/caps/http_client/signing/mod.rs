@@ -7,17 +7,19 @@
 //! Invariants:
 //! 1. What is signed is what is sent: address, headers and body after every placeholder in them was replaced.
 //! 2. The key stays in the host. It is used for requests to the hosts of its credential alone, like a secret that is sent.
-//! 3. A signature that comes back is masked like a secret: whoever has it could send the request again.
+//! 3. A signature that comes back is masked like a secret: whoever has it could send the request again. It is known to nobody
+//!    else: each request has one of its own, and what is known of a tenant is bounded.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use noetl_contract::{Digest, placeholder};
+use noetl_scrub::{Values, known};
 use noetl_store::payloads::Payloads;
 use noetl_store::wallet::{Credential, Use, Wallet};
 
-use super::injection::Sent;
 use super::{OutboundError, is_ours, opening};
+use crate::caps::masking::Secrets;
 use crate::caps::payload::Payload;
 
 mod hmac;
@@ -40,14 +42,12 @@ pub(super) struct Leaving<'r> {
 pub(super) struct Signer {
     credential: Arc<Credential>,
     header: String,
-    /// What stood there.
-    stood: String,
 }
 
 /// Takes the header that stands for a signature off a request to this host and port.
 pub(super) async fn signer(
     wallet: &dyn Wallet,
-    using: &(dyn Fn(&str, &str) -> Use + Send + Sync),
+    using: impl Fn(&str, &str) -> Use,
     host: &str,
     port: u16,
     headers: &mut Vec<(String, String)>,
@@ -59,13 +59,16 @@ pub(super) async fn signer(
         [one] => one.clone(),
         _ => return Err(OutboundError::Invalid("a request has one signature, and this one wants several".to_owned())),
     };
-    let credential = opening::open(wallet, using, &alias, host, port).await?;
+    let using = using(&alias, &format!("{host}:{port}"));
+    let credential = opening::open(wallet, &using, host, port).await?;
+    let secrets = credential.fields.iter().filter(|(field, _)| !Credential::is_public(field));
+    secrets.for_each(|(_, value)| known::learn_for(using.tenant.as_str(), value));
     if !signs(&credential.kind) {
         let text = format!("the credential `{alias}` is a `{}`, which signs nothing", credential.kind);
         return Err(OutboundError::Denied(text));
     }
-    let (header, stood) = headers.remove(at);
-    Ok(Some(Signer { credential, header, stood }))
+    let (header, _) = headers.remove(at);
+    Ok(Some(Signer { credential, header }))
 }
 
 fn signs(kind: &str) -> bool {
@@ -84,7 +87,7 @@ fn alias_of(value: &str) -> Option<String> {
 
 impl Signer {
     /// Signs it, and says what is not to be told when it comes back.
-    pub(super) async fn sign(self, leaving: Leaving<'_>) -> Result<Sent, OutboundError> {
+    pub(super) async fn sign(self, leaving: Leaving<'_>) -> Result<Secrets, OutboundError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         // An answer that is compressed could not be masked.
         leaving.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept-encoding"));
@@ -93,9 +96,7 @@ impl Signer {
             "s3" => self.sign_s3(now, leaving)?,
             _ => self.sign_hmac(now, leaving).await?,
         };
-        let secrets = self.credential.fields.iter().filter(|(field, _)| !Credential::is_public(field));
-        let secrets = made.into_iter().chain(secrets.map(|(_, value)| value.clone()));
-        Ok(Sent::of(secrets.map(|secret| (self.stood.clone(), secret)).collect()))
+        Ok(Secrets::only(Values::new(made.iter().map(String::as_str))))
     }
 
     async fn sign_hmac(&self, now: u64, leaving: Leaving<'_>) -> Result<Vec<String>, OutboundError> {
