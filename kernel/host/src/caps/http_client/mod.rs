@@ -163,7 +163,7 @@ impl CallState {
             Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
         let identity = self.identity.clone();
         let using = move |alias: &str, target: &str| identity.using(alias, target);
-        let sent = match inject(&*drivers.wallet, using, &host, port, parts).await {
+        let sent = match inject(&*drivers.wallet, using, &self.seal(), (&host, port), parts).await {
             Ok(sent) => sent,
             Err(error) => return Ok(Err(error.into())),
         };
