@@ -23,11 +23,13 @@ pub mod kinds;
 mod learns;
 pub mod scheme;
 mod seal;
+mod seals;
 mod vault;
 
 pub use empty::Empty;
 pub use learns::Learns;
 pub use seal::SealError;
+pub use seals::Seals;
 pub use vault::{Audited, Change, Event, KeyUse, NewRecord, Record, Retention, Rotated, Status, Vault, VaultError};
 
 /// An opened credential. Its fields are secrets unless [`Credential::is_public`] says otherwise.

@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use noetl_contract::Tenant;
 use noetl_host::caps::http_client::Outbound;
 use noetl_store::wallet::{
-    Audited, Change, Credential, Event, Learns, NewRecord, Record, Rotated, Status, Use, Vault, VaultError, Wallet,
-    WalletError,
+    Audited, Change, Credential, Event, Learns, NewRecord, Record, Rotated, Seals, Status, Use, Vault, VaultError,
+    Wallet, WalletError,
 };
 
 mod oauth2;
@@ -36,6 +36,11 @@ impl Keeper {
 
     pub async fn put(&self, new: NewRecord, change: Change) -> Result<Record, VaultError> {
         self.with(move |vault| vault.put(new, &change)).await
+    }
+
+    /// What placeholders are written with.
+    pub fn seals(&self) -> &Seals {
+        self.vault.seals()
     }
 
     /// Of one tenant, or of all.

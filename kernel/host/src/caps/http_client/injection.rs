@@ -6,7 +6,7 @@
 //! written: a host that echoes a request, this one or an earlier one, tells the guest nothing.
 //!
 //! Invariants:
-//! 1. Nothing is sent while any placeholder of a request cannot be replaced.
+//! 1. Nothing is sent while any placeholder of a request cannot be replaced. What has not the tenant's seal on it is none.
 //! 2. A value never changes where a request goes or how it is read: it is encoded for the place it stands in, and the
 //!    host of the address is compared before and after.
 //! 3. A request with a secret asks for an answer that can be read: one that is compressed is refused, since what is in it
@@ -15,7 +15,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_contract::{Tenant, placeholder};
+use noetl_contract::Tenant;
+use noetl_contract::placeholder::{self, Seal};
 use noetl_scrub::{Values, known};
 use noetl_store::wallet::{Credential, Use, Wallet};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -90,16 +91,16 @@ pub(super) struct Sent {
 pub(super) async fn inject(
     wallet: &dyn Wallet,
     using: impl Fn(&str, &str) -> Use,
-    host: &str,
-    port: u16,
+    seal: &Seal,
+    (host, port): (&str, u16),
     parts: Parts<'_>,
 ) -> Result<Option<Sent>, OutboundError> {
-    let aliases = aliases(&parts);
+    let aliases = aliases(seal, &parts);
     if aliases.is_empty() {
         return Ok(None);
     }
     let target = format!("{host}:{port}");
-    let mut opened = Opened { credentials: BTreeMap::new(), replaced: Vec::new() };
+    let mut opened = Opened { seal, credentials: BTreeMap::new(), replaced: Vec::new() };
     let mut tenant = None;
     for alias in aliases {
         let using = using(&alias, &target);
@@ -122,12 +123,12 @@ pub(super) async fn inject(
     Ok(tenant.map(|tenant| opened.sent(&tenant)))
 }
 
-fn aliases(parts: &Parts<'_>) -> Vec<String> {
+fn aliases(seal: &Seal, parts: &Parts<'_>) -> Vec<String> {
     let headers = parts.headers.iter().map(|(_, value)| value.as_str());
     let texts =
         std::iter::once(parts.url.as_str()).chain(headers).chain(parts.body.iter().map(|(body, _)| body.as_str()));
-    let mut aliases: Vec<String> =
-        texts.filter(|text| placeholder::may_have(text)).flat_map(placeholder::find).map(|found| found.alias).collect();
+    let found = texts.filter(|text| placeholder::may_have(text)).flat_map(placeholder::find);
+    let mut aliases: Vec<String> = found.filter(|found| seal.is_on(found)).map(|found| found.alias).collect();
     aliases.sort_unstable();
     aliases.dedup();
     aliases
@@ -140,19 +141,21 @@ fn origin(url: &str) -> Option<(String, String, Option<u16>)> {
 }
 
 /// The credentials of one request.
-struct Opened {
+struct Opened<'s> {
+    seal: &'s Seal,
     credentials: BTreeMap<String, Arc<Credential>>,
     /// Secrets that went out, each with its placeholder.
     replaced: Vec<(String, String)>,
 }
 
-impl Opened {
+impl Opened<'_> {
     fn replace(&mut self, text: &str, encode: impl Fn(&str) -> String) -> Result<String, OutboundError> {
         if !placeholder::may_have(text) {
             return Ok(text.to_owned());
         }
-        let (mut filled, mut copied) = (String::with_capacity(text.len()), 0);
-        for found in placeholder::find(text) {
+        let (mut filled, mut copied, seal) = (String::with_capacity(text.len()), 0, self.seal);
+        // What is not sealed is a text that happens to look so, and is sent as it is.
+        for found in placeholder::find(text).into_iter().filter(|found| seal.is_on(found)) {
             let (alias, field) = (&found.alias, &found.field);
             let value = self.credentials.get(alias).and_then(|credential| value_of(credential, field));
             let value = value
@@ -171,7 +174,7 @@ impl Opened {
         if Credential::is_public(field) {
             return;
         }
-        let placeholder = placeholder::write(alias, field);
+        let placeholder = self.seal.write(alias, field);
         if self.replaced.iter().all(|(known, _)| *known != placeholder) {
             self.replaced.push((placeholder, value));
         }
@@ -182,7 +185,7 @@ impl Opened {
         // A part of what went out may be told alone: the password of `user:password`.
         for (alias, credential) in &self.credentials {
             let secrets = credential.fields.iter().filter(|(field, _)| !Credential::is_public(field));
-            pairs.extend(secrets.map(|(field, value)| (placeholder::write(alias, field), value.clone())));
+            pairs.extend(secrets.map(|(field, value)| (self.seal.write(alias, field), value.clone())));
         }
         pairs.iter().for_each(|(_, value)| known::learn_for(tenant.as_str(), value));
         let values = Values::new(pairs.iter().map(|(_, value)| value.as_str()));

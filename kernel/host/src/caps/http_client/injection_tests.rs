@@ -57,19 +57,24 @@ impl Request {
         let url = reqwest::Url::parse(&self.url).expect("an address");
         let (host, port) = (url.host_str().expect("a host").to_owned(), url.port_or_known_default().expect("a port"));
         let body = self.body.as_mut().map(|(text, form)| (text, *form));
-        inject(&Two, using, &host, port, Parts { url: &mut self.url, headers: &mut self.headers, body }).await
+        inject(&Two, using, &seal(), (&host, port), Parts { url: &mut self.url, headers: &mut self.headers, body })
+            .await
     }
 }
 
+fn seal() -> Seal {
+    Seal::of(b"a key", "main")
+}
+
 fn token() -> String {
-    placeholder::write("api", "token")
+    seal().write("api", "token")
 }
 
 #[tokio::test]
 async fn each_place_gets_the_value_as_it_is_written_there() {
     let mut request = Request::to(&format!("https://api.example.com/a?t={}", token()));
     request.headers = vec![
-        ("authorization".to_owned(), format!("Basic {}", placeholder::write("shop", "basic"))),
+        ("authorization".to_owned(), format!("Basic {}", seal().write("shop", "basic"))),
         ("Accept-Encoding".to_owned(), "gzip".to_owned()),
         ("x".to_owned(), "plain".to_owned()),
     ];
@@ -96,6 +101,26 @@ async fn a_request_without_placeholders_is_left_alone() {
 }
 
 #[tokio::test]
+async fn what_has_not_the_tenants_seal_is_sent_as_the_text_it_is() {
+    let tag = placeholder::find(&token()).remove(0).tag;
+    for forged in [
+        "NOETL~SECRET~api~token~END".to_owned(),
+        format!("NOETL~SECRET~api~token~{}~END", "0".repeat(tag.len())),
+        format!("NOETL~SECRET~shop~password~{tag}~END"),
+        Seal::of(b"a key", "acme").write("api", "token"),
+    ] {
+        let mut request = Request::to(&format!("https://api.example.com/?t={forged}"));
+        request.body = Some((format!("{forged} "), Form::Text));
+        assert!(request.inject().await.expect("nothing to open").is_none(), "{forged}");
+        assert!(request.url.ends_with(&forged));
+        // Beside one that is good it stays what it is too.
+        request.body = Some((format!("{forged} {}", token()), Form::Text));
+        assert!(request.inject().await.expect("allowed").is_some());
+        assert_eq!(request.body.expect("a body").0, format!("{forged} {TOKEN}"));
+    }
+}
+
+#[tokio::test]
 async fn a_credential_goes_to_its_own_hosts_alone_and_the_refusal_names_both() {
     for url in ["https://evil.example/", "https://api.example.com.evil.example/", "http://[::1]:8080/"] {
         let mut request = Request::to(url);
@@ -117,7 +142,7 @@ async fn a_secret_cannot_become_the_host() {
     request.inject().await.expect("before the host it is as good as in a header");
     let mut parts_url = format!("https://{}.api.example.com/", token());
     let parts = Parts { url: &mut parts_url, headers: &mut Vec::new(), body: None };
-    let refused = inject(&Two, using, "api.example.com", 443, parts).await;
+    let refused = inject(&Two, using, &seal(), ("api.example.com", 443), parts).await;
     assert!(matches!(refused, Err(OutboundError::Invalid(_))), "{refused:?}");
 }
 
@@ -125,7 +150,7 @@ async fn a_secret_cannot_become_the_host() {
 async fn what_cannot_be_opened_is_refused_with_its_reason() {
     let with = |alias: &str, field: &str| {
         let mut request = Request::to("https://api.example.com/");
-        request.headers = vec![("x".to_owned(), placeholder::write(alias, field))];
+        request.headers = vec![("x".to_owned(), seal().write(alias, field))];
         async move { request.inject().await.expect_err("refused") }
     };
     assert!(matches!(with("nobody", "token").await, OutboundError::Denied(text) if text.contains("`nobody`")));
@@ -141,7 +166,7 @@ fn answer(headers: &[(&str, &str)], pieces: Vec<String>) -> OutboundResponse {
 
 async fn sent() -> Sent {
     let mut request = Request::to(&format!("https://api.example.com/?t={}", token()));
-    request.headers = vec![("authorization".to_owned(), format!("Basic {}", placeholder::write("shop", "basic")))];
+    request.headers = vec![("authorization".to_owned(), format!("Basic {}", seal().write("shop", "basic")))];
     request.inject().await.expect("allowed").expect("with secrets")
 }
 

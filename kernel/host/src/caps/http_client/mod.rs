@@ -199,15 +199,16 @@ struct Outgoing {
 /// Puts the secrets into a request.
 async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<Outgoing, OutboundError> {
     let using = |alias: &str, target: &str| identity.using(alias, target);
-    let (wallet, host, port) = (&*drivers.wallet, draft.host.as_str(), draft.port);
+    let (wallet, seal) = (&*drivers.wallet, drivers.seals.of(&identity.tenant));
+    let to = (draft.host.as_str(), draft.port);
     let (mut url, mut headers) = (draft.url.clone(), draft.headers.clone());
-    let signer = signer(wallet, using, host, port, &mut headers).await?;
+    let signer = signer(wallet, using, &seal, to, &mut headers).await?;
     let mut text = match &draft.body {
         Some(body) => readable(body, &headers, &drivers.payloads).await.map_err(unread)?,
         None => None,
     };
     let parts = Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
-    let sent = inject(wallet, using, host, port, parts).await?;
+    let sent = inject(wallet, using, &seal, to, parts).await?;
     if Secrets::of(&identity.tenant).values().is_some() {
         // What is packed cannot be masked, so it is not asked for.
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept-encoding"));

@@ -13,7 +13,8 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use noetl_contract::{Digest, placeholder};
+use noetl_contract::Digest;
+use noetl_contract::placeholder::{self, Seal};
 use noetl_scrub::{Values, known};
 use noetl_store::payloads::Payloads;
 use noetl_store::wallet::{Credential, Use, Wallet};
@@ -48,12 +49,12 @@ pub(super) struct Signer {
 pub(super) async fn signer(
     wallet: &dyn Wallet,
     using: impl Fn(&str, &str) -> Use,
-    host: &str,
-    port: u16,
+    seal: &Seal,
+    (host, port): (&str, u16),
     headers: &mut Vec<(String, String)>,
 ) -> Result<Option<Signer>, OutboundError> {
     let places: Vec<(usize, String)> =
-        headers.iter().enumerate().filter_map(|(at, (_, value))| Some((at, alias_of(value)?))).collect();
+        headers.iter().enumerate().filter_map(|(at, (_, value))| Some((at, alias_of(seal, value)?))).collect();
     let (at, alias) = match places.as_slice() {
         [] => return Ok(None),
         [one] => one.clone(),
@@ -75,14 +76,14 @@ fn signs(kind: &str) -> bool {
     matches!(kind, "hmac" | "s3")
 }
 
-/// The credential whose signature a header's value stands for.
-fn alias_of(value: &str) -> Option<String> {
+/// The credential whose signature a header's value stands for; a text that only looks so stands for none.
+fn alias_of(seal: &Seal, value: &str) -> Option<String> {
     let value = value.trim();
     if !placeholder::may_have(value) {
         return None;
     }
     let found = placeholder::find(value).into_iter().next()?;
-    (found.at == (0..value.len()) && found.field == SIGNATURE).then_some(found.alias)
+    (found.at == (0..value.len()) && found.field == SIGNATURE && seal.is_on(&found)).then_some(found.alias)
 }
 
 impl Signer {

@@ -44,12 +44,16 @@ fn using(alias: &str, target: &str) -> Use {
     Use { tenant: Tenant::main(), alias: of(alias), by: of("main/a@1.0.0"), call: of("c"), target: of(target) }
 }
 
+fn seal() -> Seal {
+    Seal::of(b"a key", "main")
+}
+
 fn header(name: &str, alias: &str) -> (String, String) {
-    (name.to_owned(), placeholder::write(alias, SIGNATURE))
+    (name.to_owned(), seal().write(alias, SIGNATURE))
 }
 
 async fn wanted(host: &str, headers: &mut Vec<(String, String)>) -> Result<Option<Signer>, OutboundError> {
-    signer(&Keys, using, host, 443, headers).await
+    signer(&Keys, using, &seal(), (host, 443), headers).await
 }
 
 /// A request that was signed.
@@ -88,8 +92,9 @@ async fn one_header_that_is_nothing_but_a_signature_is_taken_off() {
     let mut headers = vec![header("X-Signature", "hook"), ("accept".to_owned(), "*/*".to_owned())];
     assert!(wanted("api.example.com", &mut headers).await.expect("allowed").is_some());
     assert_eq!(headers, [("accept".to_owned(), "*/*".to_owned())]);
-    let part = format!("v1 {}", placeholder::write("hook", SIGNATURE));
-    for value in [part.as_str(), "NOETL", &placeholder::write("hook", "secret")] {
+    let part = format!("v1 {}", seal().write("hook", SIGNATURE));
+    let forged = Seal::of(b"a key", "acme").write("hook", SIGNATURE);
+    for value in [part.as_str(), "NOETL", &seal().write("hook", "secret"), &forged] {
         let mut headers = vec![("x".to_owned(), value.to_owned())];
         assert!(wanted("api.example.com", &mut headers).await.expect("allowed").is_none(), "{value}");
     }
