@@ -179,5 +179,9 @@ async fn a_key_signs_nothing_for_a_host_it_is_not_bound_to() {
     assert_eq!(failing(&api, "sign/token", tool).await.0, "denied", "a token signs nothing");
     let tool = json!({"kind": "http", "url": format!("{}/{{{{ keychain.partner.signature }}}}", receiver.url)});
     assert_eq!(failing(&api, "sign/address", tool).await.0, "denied");
+    let data = json!({"host": "127.0.0.1", "user": "app", "password": SECRET, "database": "shop"});
+    keep(&api, "pg", "postgres", data, &[&receiver.host]).await;
+    let tool = json!({"kind": "http", "url": receiver.url, "auth": "pg"});
+    assert_eq!(failing(&api, "sign/database", tool).await, ("unsupported_credential".to_owned(), "false".to_owned()));
     assert!(receiver.asked().is_empty(), "nothing was sent");
 }
