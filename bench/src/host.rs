@@ -207,6 +207,7 @@ fn start(folder: &std::path::Path) -> Result<Host> {
         nats: Connections::new(Addresses::default()),
         programs: Programs::new(None),
         wallet: Arc::new(noetl_store::wallet::Empty),
+        seals: noetl_store::wallet::Seals::new([7; 32]),
         files: Files::default(),
         sql: Databases::new(Addresses::default(), SqlOptions::default()),
         max_payload: 1 << 30,

@@ -164,6 +164,9 @@ pub struct Started {
     /// What of the environment the playbook refers to.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub env: Map<String, Json>,
+    /// What placeholders of secrets are written with. It is shown to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
     pub lenient: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,

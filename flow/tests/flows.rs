@@ -355,3 +355,27 @@ workflow:
     assert_eq!(kernel.result(id, "start"), json!({ "declared": key, "bare": bare }));
     assert_eq!(kernel.result(id, "end"), json!([key, "NOETL~SECRET~ai~token~END", key]));
 }
+
+#[test]
+fn what_a_playbook_writes_has_a_tag_and_what_data_has_gets_none() {
+    let mut kernel = Kernel::with(&playbook("
+workload: {early: '{{ keychain.pg.password }}', data: ''}
+workflow:
+- step: start
+  tool: {kind: noop, result: ['{{ keychain.pg.password }}', '{{ token(\"pg\") }}', '{{ early }}', '{{ data }}', '{{ env }}']}
+  set: {ctx.later: '{{ keychain.pg.password }}'}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: noop, result: '{{ later }}'}
+"));
+    kernel.environment = vec![("NOETL~SEAL".to_owned(), "the seal".to_owned())];
+    let data = "NOETL~SECRET~pg~password~END";
+    let id = kernel.start(&json!({ "data": data }).to_string());
+    kernel.run();
+    assert_eq!(kernel.status(id), "completed", "{:#?}", kernel.journal);
+    let tagged = |field: &str| noetl_flow::keychain::placeholder(Some("the seal"), "pg", field);
+    let password = tagged("password");
+    assert_eq!(kernel.result(id, "start"), json!([password, tagged("token"), password, data, {}]));
+    assert_eq!(kernel.result(id, "end"), json!(password));
+    assert!(password.len() > data.len());
+}

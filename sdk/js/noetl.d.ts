@@ -126,6 +126,30 @@ declare module 'noetl' {
     delete(url: string, options?: HttpOptions): HttpResponse;
   };
 
+  /** What may be known of a credential. */
+  export interface CredentialDescription {
+    /** `bearer`, `basic`, `api_key`, `postgres`, ... */
+    kind: string;
+    /** Fields that say where and as whom. None of them is a secret. */
+    fields: Record<string, string>;
+  }
+
+  /**
+   * For plugins that hold `secrets`: credentials of the tenant's wallet, by alias. Nothing here is a secret. A placeholder
+   * goes into an address, the value of a header or a body of text up to 1 MiB; the host replaces it when the request leaves
+   * for a host that the credential is bound to. One that is computed with stands for nothing.
+   */
+  export const secrets: {
+    /** What stands for one field; `basic` is `user:password` as HTTP writes it. */
+    placeholder(alias: string, field: string): string;
+    /**
+     * The headers that log a request in: for bearer, basic, api_key and oauth2. Of one that signs (hmac, s3) the header
+     * stands for a signature, which the host makes of the request when it leaves.
+     */
+    headers(alias: string): Record<string, string>;
+    describe(alias: string): CredentialDescription;
+  };
+
   /** For plugins that hold `files`: the folder that the operator names with `files.folder`. */
   export const files: {
     read(path: string): Uint8Array;

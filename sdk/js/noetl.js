@@ -11,6 +11,7 @@ import * as hostMetrics from 'noetl:metrics/metrics@0.1.0';
 import * as hostObjects from 'noetl:objects/objects@0.1.0';
 import * as hostPayload from 'noetl:payload/payload@0.1.0';
 import * as hostRandom from 'noetl:random/random@0.1.0';
+import * as hostSecrets from 'noetl:secrets/secrets@0.1.0';
 import { make } from './script.js';
 
 const encoder = new TextEncoder();
@@ -265,6 +266,28 @@ export const http = {
   delete: (url, options) => request('DELETE', url, options),
 };
 
+/** As other languages call them. */
+const CREDENTIAL_CODES = { unknown: 'unknown_credential', unsupported: 'unsupported_credential' };
+
+function askWallet(call) {
+  try {
+    return ask(call);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    throw new Failure(CREDENTIAL_CODES[error.code] ?? error.code, error.message, { retryable: error.retryable });
+  }
+}
+
+/** Nothing of it is a secret: the host puts one in where a placeholder stands, when a request leaves. */
+export const secrets = {
+  placeholder: (alias, field) => hostSecrets.placeholder(textOf(alias), textOf(field)),
+  headers: (alias) => Object.fromEntries(askWallet(() => hostSecrets.headers(textOf(alias)))),
+  describe(alias) {
+    const { kind, fields } = askWallet(() => hostSecrets.describe(textOf(alias)));
+    return { kind, fields: Object.fromEntries(fields) };
+  },
+};
+
 export const files = {
   read: (path) => ask(() => hostFiles.read(path)),
   text: (path) => decoder.decode(files.read(path)),
@@ -283,4 +306,11 @@ export class Response {
 }
 
 /** Code of a step, run as playbooks expect it. */
-export const script = make({ Failure, Response, textOf, files, http, module: { Failure, files, http, log, payload } });
+export const script = make({
+  Failure,
+  Response,
+  textOf,
+  files,
+  http,
+  module: { Failure, files, http, log, payload, secrets },
+});

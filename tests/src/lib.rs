@@ -14,6 +14,7 @@ mod outside;
 pub mod paginated;
 mod postgres;
 mod ran;
+pub mod recorder;
 mod server;
 mod small_disk;
 
@@ -24,5 +25,6 @@ pub use outside::Outside;
 pub use paginated::Paginated;
 pub use postgres::Postgres;
 pub use ran::{Ran, run};
+pub use recorder::Recorder;
 pub use server::{Server, noetl_bin};
 pub use small_disk::SmallDisk;

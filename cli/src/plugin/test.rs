@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use noetl_contract::PluginPath;
+use noetl_contract::{PluginPath, Tenant};
 use noetl_dispatch::case::Case;
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -154,7 +154,7 @@ fn read(file: &Path) -> Result<Case, String> {
 }
 
 async fn play(session: &Session, case: &Case) -> Outcome<Verdict> {
-    let recorded = match case.scrubbed() {
+    let recorded = match case.scrubbed(&Tenant::main()) {
         Ok(recorded) => recorded,
         Err(error) => return Ok(Verdict::Broke(error.to_string())),
     };

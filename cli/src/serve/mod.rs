@@ -246,7 +246,7 @@ struct Masked<W>(W);
 impl<W: std::io::Write> std::io::Write for Masked<W> {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        self.0.write_all(noetl_scrub::known::server().mask(&text).as_bytes())?;
+        self.0.write_all(noetl_scrub::known::mask_for_operator(&text).as_bytes())?;
         Ok(line.len())
     }
 
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_line_of_the_log_has_no_secret_in_it() {
         use std::io::Write as _;
-        noetl_scrub::known::server().learn("logged-secret");
+        noetl_scrub::known::learn_for("logged", "logged-secret");
         let mut line = Vec::new();
         Masked(&mut line).write_all(b"GET /?t=logged-secret\n").expect("memory");
         assert_eq!(line, b"GET /?t=[REDACTED]\n");

@@ -44,6 +44,8 @@ struct Inputs<'a> {
     results: Vec<(&'a str, bool)>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bind: BTreeMap<&'a str, Cow<'a, Json>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seal: Option<&'a str>,
 }
 
 impl Coordinate<'_> {
@@ -152,7 +154,7 @@ pub(super) fn command(scope: &Scope<'_>, place: Place, id: &CommandId) -> Option
     let standing = scope.state.step(&id.step);
     // The item was looked up when the command was issued, and if it is not at hand any more the event has it.
     let coordinate = coordinate(scope, place, standing, id.iteration, scope.state.open(id)?.item.as_ref()).ok()?;
-    let mut inputs = Inputs::default();
+    let mut inputs = Inputs { seal: scope.state.started.seal.as_deref(), ..Inputs::default() };
     fill(&mut inputs, scope, &task.refers, coordinate.as_ref());
     let rows = step.repeat.as_ref().and_then(|repeat| repeat.cursor.as_ref()).filter(|_| id.iteration.is_none());
     inputs.context.extend(rows.map(|cursor| ("__frame_max_rows", Cow::Owned(cursor.max_rows.into()))));

@@ -79,7 +79,7 @@ impl<'a> Scope<'a> {
             }
         }
         names.extend(locals.iter().map(|(name, value)| (*name, value.clone())));
-        Ok(Context::new(self.at).with(names))
+        Ok(Context::sealed(self.at, self.state.started.seal.as_deref()).with(names))
     }
 
     fn value(&self, name: &str, refers: &References) -> Result<Option<Value>, Stop> {

@@ -10,9 +10,10 @@ use super::happen::Turned;
 use super::program::Program;
 use super::turn::{Arrive, Execution, Job, Progress, Turn, write_line};
 use crate::event::{Adopted, AdoptedStep, Ending, Event, Failure, Parent, Recorded, Started};
+use crate::keychain::SEAL;
 use crate::playbook::Failures;
 use crate::state::{Phase, State, fold_lines};
-use crate::template::{Context, from_json};
+use crate::template::{Context, KEYCHAIN, from_json};
 
 /// Takes a start in. The program is missing, with the reason, when the playbook cannot be run.
 pub(super) fn start(
@@ -67,19 +68,21 @@ fn started(id: u64, at: u64, start: &Start, program: &Program, old: Option<&Stat
     let env: Map<String, Json> = start
         .environment
         .iter()
-        .filter(|(name, _)| program.environment.as_ref().is_none_or(|used| used.contains(name)))
+        .filter(|(name, _)| name != SEAL && program.environment.as_ref().is_none_or(|used| used.contains(name)))
         .map(|(name, value)| (name.clone(), value.as_str().into()))
         .collect();
+    let seal = start.environment.iter().find(|(name, _)| name == SEAL).map(|(_, seal)| seal.clone());
     Ok(Started {
         tenant: start.tenant.clone(),
         path: start.path.clone(),
         version: start.version,
         digest: start.digest.clone(),
-        workload: workload(id, at, program, payload, &env),
+        workload: workload(id, at, program, payload, (&env, seal.as_deref())),
         parent,
         root: start.root.to_string(),
         pool: start.pool.clone(),
         env,
+        seal,
         lenient: match program.playbook.executor.failures {
             Some(failures) => failures == Failures::Lenient,
             None => start.lenient,
@@ -96,7 +99,7 @@ fn workload(
     at: u64,
     program: &Program,
     payload: Map<String, Json>,
-    env: &Map<String, Json>,
+    (env, seal): (&Map<String, Json>, Option<&str>),
 ) -> Map<String, Json> {
     let mut raw = program.playbook.workload.clone();
     raw.extend(payload.clone());
@@ -108,7 +111,10 @@ fn workload(
     }
     let id = id.to_string();
     let known = json!({ "execution_id": id, "job": { "uuid": id, "execution_id": id }, "env": env, "workload": raw });
-    let context = Context::from_map(at, known.as_object().expect("it is written as one"))
+    let known = known.as_object().expect("it is written as one");
+    let context = Context::sealed(at, seal)
+        .with(known.iter().map(|(name, value)| (name.as_str(), from_json(value))))
+        .with(program.keychain.clone().map(|keychain| (KEYCHAIN, keychain)))
         .with(raw.iter().map(|(name, value)| (name.as_str(), from_json(value))));
     for (name, binding) in templates() {
         if let Ok(value) = binding.tree.render(&context) {

@@ -124,6 +124,9 @@ pub struct Inputs {
     /// Merged into every tool's `input`, which wins: the iteration's variables.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub bind: Map<String, Json>,
+    /// What placeholders of secrets are written with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<String>,
 }
 
 /// Where the whole of a step's result is.

@@ -43,7 +43,7 @@ impl Scope<'_> {
         }
         names.extend(refers.names().filter_map(|name| Some((name, self.value(name)?))));
         names.extend(own);
-        Context::new(self.time_ms).with(names)
+        Context::sealed(self.time_ms, self.inputs.seal.as_deref()).with(names)
     }
 
     fn value(&self, name: &str) -> Option<Value> {

@@ -5,12 +5,14 @@
 //! playbooks say `ctx.name` and `name` and mean the same; a name `ctx` of one's own cannot be seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 use serde_json::{Map, Value as Json};
 
+use super::keychain::{CREDENTIALS, KEYCHAIN, sealed};
 use super::value::from_json;
 
 /// A name no playbook can write, under which `now()` finds the time.
@@ -21,17 +23,24 @@ pub struct Context {
     layer: Arc<Layer>,
 }
 
-#[derive(Debug)]
 struct Layer {
     below: Option<Arc<Layer>>,
     names: BTreeMap<Arc<str>, Value>,
     time_ms: u64,
+    /// What placeholders are written with; no name leads to it.
+    seal: Option<Arc<str>>,
 }
 
 impl Context {
     /// Without names. The time is what `now()` says, in milliseconds since 1970.
     pub fn new(time_ms: u64) -> Self {
-        Self { layer: Arc::new(Layer { below: None, names: BTreeMap::new(), time_ms }) }
+        Self { layer: Arc::new(Layer { below: None, names: BTreeMap::new(), time_ms, seal: None }) }
+    }
+
+    /// Without names, and with what placeholders of secrets are written with.
+    pub fn sealed(time_ms: u64, seal: Option<&str>) -> Self {
+        let seal = seal.map(Arc::from);
+        Self { layer: Arc::new(Layer { below: None, names: BTreeMap::new(), time_ms, seal }) }
     }
 
     pub fn from_map(time_ms: u64, names: &Map<String, Json>) -> Self {
@@ -46,7 +55,8 @@ impl Context {
         }
         // An empty layer at the bottom would only be one more place to look in.
         let below = Some(&self.layer).filter(|layer| layer.below.is_some() || !layer.names.is_empty()).cloned();
-        Self { layer: Arc::new(Layer { below, names, time_ms: self.layer.time_ms }) }
+        let Layer { time_ms, seal, .. } = &*self.layer;
+        Self { layer: Arc::new(Layer { below, names, time_ms: *time_ms, seal: seal.clone() }) }
     }
 
     pub fn get(&self, name: &str) -> Option<Value> {
@@ -59,6 +69,14 @@ impl Context {
 
     pub(super) fn root(&self) -> Value {
         Value::from_dyn_object(Arc::clone(&self.layer))
+    }
+}
+
+/// Without the seal.
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { below, names, time_ms, .. } = self;
+        f.debug_struct("Layer").field("below", below).field("names", names).field("time_ms", time_ms).finish()
     }
 }
 
@@ -84,6 +102,8 @@ impl Object for Layer {
         match key {
             "ctx" => Some(Value::from_dyn_object(Arc::clone(self))),
             NOW => Some(Value::from(crate::view::time::rfc3339(self.time_ms))),
+            KEYCHAIN => Some(sealed(self.find(key), self.seal.as_ref())),
+            CREDENTIALS => Some(sealed(None, self.seal.as_ref())),
             _ => self.find(key).cloned(),
         }
     }

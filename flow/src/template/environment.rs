@@ -7,14 +7,13 @@
 use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, Value};
 
 use super::context::NOW;
 use super::error::Cause;
-use super::keychain::{KEYCHAIN, keychain};
+use super::keychain::CREDENTIALS;
 use super::value::write_text;
 use super::{FUEL, TEXT_BYTES, filters};
-use crate::keychain::{Keychain, placeholder};
 
 /// The name of the one template in an environment that has one.
 pub(super) const TEMPLATE: &str = "template";
@@ -47,9 +46,10 @@ fn build() -> Environment<'static> {
     environment.remove_global("debug");
     environment.remove_global("namespace");
     environment.add_function("now", |state: &State| state.lookup(NOW));
-    environment.add_function("token", |alias: String| placeholder(&alias, "token"));
-    // Without declarations every name is that of a credential; those of a playbook come with the context.
-    environment.add_global(KEYCHAIN, keychain(&Keychain::new()));
+    environment.add_function("token", |state: &State, alias: Value| {
+        let credentials = state.lookup(CREDENTIALS).unwrap_or_default();
+        credentials.get_item(&alias)?.get_attr("token")
+    });
     filters::add(&mut environment);
     environment
 }

@@ -171,11 +171,19 @@ fn secrets_are_placeholders_and_stay_text() {
 #[test]
 fn a_playbooks_declarations_decide_what_a_name_stands_for() {
     let fields = [("key".to_owned(), "api_key".to_owned())].into();
-    let declared = [("ai".to_owned(), crate::keychain::Declared { credential: "openai".to_owned(), fields })].into();
+    let declared: crate::keychain::Keychain =
+        [("ai".to_owned(), crate::keychain::Declared { credential: "openai".to_owned(), fields })].into();
     let context = Context::new(0).with([(KEYCHAIN, keychain(&declared))]);
     let render = |text: &str| Template::compile(text).expect("compiles").render_json(&context).expect("renders");
     assert_eq!(render("{{ keychain.ai.key }}"), json!("NOETL~SECRET~openai~api_key~END"));
     assert_eq!(render("{{ keychain.other.key }}"), json!("NOETL~SECRET~other~key~END"));
+    let context = Context::sealed(0, Some("a seal")).with([(KEYCHAIN, keychain(&declared))]);
+    let render = |text: &str| Template::compile(text).expect("compiles").render_json(&context).expect("renders");
+    let tagged = |alias: &str, field: &str| json!(crate::keychain::placeholder(Some("a seal"), alias, field));
+    assert_eq!(render("{{ keychain.ai.key }}"), tagged("openai", "api_key"));
+    assert_eq!(render("{{ keychain.other.key }}"), tagged("other", "key"));
+    assert_eq!(render("{{ token('ai') }}"), tagged("ai", "token"), "an alias is no name of a declaration");
+    assert!(!format!("{context:?} {:?}", context.get(KEYCHAIN)).contains("a seal"));
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub fn started() -> Event {
         root: "7000".to_owned(),
         pool: None,
         env: Map::new(),
+        seal: Some("never shown".to_owned()),
         lenient: false,
         trace: None,
         requested_by: "alice".to_owned(),

@@ -191,7 +191,7 @@ impl Kernel {
         if let Some(trial) = failed {
             self.take_back(&trial, fault.class).await;
         }
-        let message = noetl_scrub::scrub_text(&fault.message).into_owned();
+        let message = noetl_scrub::scrub_text_for(tenant.as_str(), &fault.message).into_owned();
         let fault = Fault::new(fault.class, message);
         CallError::Fault { path: entry.path.clone(), version: entry.version.clone(), fault }
     }

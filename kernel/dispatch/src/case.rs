@@ -72,14 +72,14 @@ fn is_first(attempt: &u32) -> bool {
 impl Case {
     /// The case with every secret masked, also where it stands without its name: a password of the input is masked in
     /// what was stored and in the text of an exception.
-    pub fn scrubbed(&self) -> Result<Case, Unmasked> {
+    pub fn scrubbed(&self, tenant: &Tenant) -> Result<Case, Unmasked> {
         let (input, outcome) = (serde_json::to_value(&self.input)?, serde_json::to_value(&self.outcome)?);
         let calls = self.calls.iter();
         let told: Vec<&Value> =
             [&input, &outcome].into_iter().chain(calls.flat_map(|call| [&call.with, &call.answer])).collect();
         let mut found = noetl_scrub::Found::default();
         told.into_iter().for_each(|value| found.read(value));
-        let hide = found.into_mask();
+        let hide = found.into_mask(tenant.as_str());
         let mask = |mut value: Value| {
             hide(&mut value);
             value
@@ -149,20 +149,21 @@ impl Kernel {
     pub async fn record(&self, mut call: Call) -> Result<(Reply, Case), CallError> {
         let input = self.input_of(&call.input).await;
         let (idempotency_key, attempt) = (call.idempotency_key.clone().unwrap_or_default(), call.attempt);
-        let start = Start::here().ok();
+        let (start, tenant) = (Start::here().ok(), call.tenant.clone());
         call.script = Script::Record(start);
         let reply = self.call(call).await?;
         let mut case = self.case_of(&reply, input, idempotency_key, attempt).await;
         case.start = start;
-        let case = case.scrubbed().map_err(|error| CallError::not_written(&reply, &error))?;
+        let case = case.scrubbed(&tenant).map_err(|error| CallError::not_written(&reply, &error))?;
         Ok((reply, case))
     }
 
     /// Plays a case on a plugin and writes down what became of it; none when the case cannot be played.
     pub async fn play(&self, plugin: &PluginPath, case: &Case) -> Result<Option<Case>, CallError> {
         let Some(input) = case.given() else { return Ok(None) };
+        let tenant = plugin.owner().unwrap_or_else(Tenant::main);
         let call = Call {
-            tenant: plugin.owner().unwrap_or_else(Tenant::main),
+            tenant: tenant.clone(),
             service: plugin.clone(),
             selector: Selector::default(),
             capabilities: None,
@@ -176,7 +177,7 @@ impl Kernel {
         let mut played = self.case_of(&reply, case.input.clone(), key, case.attempt).await;
         played.plugin.clone_from(&case.plugin);
         played.start = case.start;
-        played.scrubbed().map(Some).map_err(|error| CallError::not_written(&reply, &error))
+        played.scrubbed(&tenant).map(Some).map_err(|error| CallError::not_written(&reply, &error))
     }
 
     async fn case_of(&self, reply: &Reply, input: Input, idempotency_key: String, attempt: u32) -> Case {
@@ -242,11 +243,11 @@ mod tests {
             "outcome": { "failure": { "code": "timeout", "message": "", "retryable": true } }
         }"#;
         let case: Case = serde_json::from_str(text).expect("a case");
-        let scrubbed = case.scrubbed().expect("masks");
+        let scrubbed = case.scrubbed(&Tenant::main()).expect("masks");
         let masked = serde_json::to_string(&scrubbed).expect("writes");
         assert!(!masked.contains("hunter2") && !masked.contains("Bearer abc"), "{masked}");
         assert!(masked.contains("Ada"));
-        assert_eq!(scrubbed.scrubbed().expect("masks"), scrubbed);
+        assert_eq!(scrubbed.scrubbed(&Tenant::main()).expect("masks"), scrubbed);
     }
 
     #[test]
@@ -257,7 +258,7 @@ mod tests {
             "outcome": { "failure": { "code": "exception", "message": "ValueError: hunter2 is bad", "retryable": false } }
         }"#;
         let case: Case = serde_json::from_str(text).expect("a case");
-        let masked = serde_json::to_string(&case.scrubbed().expect("masks")).expect("writes");
+        let masked = serde_json::to_string(&case.scrubbed(&Tenant::main()).expect("masks")).expect("writes");
         assert!(!masked.contains("hunter2"), "{masked}");
         assert!(masked.contains("ValueError: [REDACTED] is bad"), "{masked}");
     }
@@ -269,9 +270,9 @@ mod tests {
             "outcome": { "failure": { "code": "x", "message": "", "retryable": false } }
         }"#;
         let case: Case = serde_json::from_str(text).expect("a case");
-        assert!(case.scrubbed().is_err());
+        assert!(case.scrubbed(&Tenant::main()).is_err());
         let named = text.replace("\"password\": \"retryable\"", "\"password\": \"arguments\"");
         let case: Case = serde_json::from_str(&named).expect("a case");
-        assert!(case.scrubbed().is_ok());
+        assert!(case.scrubbed(&Tenant::main()).is_ok());
     }
 }

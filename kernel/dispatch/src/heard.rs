@@ -1,7 +1,7 @@
 //! What the server hears of secrets, and where it keeps them from going.
 //!
 //! Every credential that is opened passes here, and its secrets are known from then on ([`noetl_scrub::known`]): masked in
-//! all that the server shows, and in what this tenant's tools answer, before anything of it is written down. A value that
+//! all that its tenant is shown, and in what this tenant's tools answer, before anything of it is written down. A value that
 //! is masked there came out of the wallet, so no step can have needed it: whoever may use it has its placeholder.
 
 use std::borrow::Cow;
@@ -24,14 +24,23 @@ impl Wallet for Heard {
         secrets.for_each(|(_, value)| known::learn_for(using.tenant.as_str(), value));
         Ok(credential)
     }
+
+    /// Nothing that it gives is a secret.
+    async fn look(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        self.0.look(using).await
+    }
+
+    async fn spent(&self, tenant: &Tenant, credential: &Credential) -> bool {
+        self.0.spent(tenant, credential).await
+    }
 }
 
 /// For a wallet to tell of what it seals, before anybody has opened it.
 pub struct Ear;
 
 impl Learns for Ear {
-    fn learn(&self, value: &str) {
-        known::server().learn(value);
+    fn learn(&self, tenant: &Tenant, value: &str) {
+        known::learn_for(tenant.as_str(), value);
     }
 }
 
@@ -103,6 +112,7 @@ mod tests {
         let failure = Failure { code: "sql".to_owned(), message: "for heard-secret".to_owned(), retryable: true };
         let Err(failure) = masked(&tenant, Err(failure)) else { panic!("a failure stays one") };
         assert_eq!((failure.message.as_str(), failure.retryable), ("for [REDACTED]", true));
-        assert_eq!(noetl_scrub::scrub_text("heard-secret"), "[REDACTED]");
+        assert_eq!(noetl_scrub::scrub_text_for("heard", "heard-secret"), "[REDACTED]");
+        assert_eq!(noetl_scrub::scrub_text_for("other", "heard-secret"), "heard-secret");
     }
 }

@@ -210,6 +210,7 @@ impl Kernel {
             index: index.clone(),
             payloads: payloads.clone(),
             http,
+            seals: wallet.seals().clone(),
             wallet: Arc::new(heard::Heard(wallet.clone())),
             files: Files::new(options.files.as_deref()),
             sql: Databases::new(addresses, options.sql.clone()),

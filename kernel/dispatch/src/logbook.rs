@@ -184,8 +184,9 @@ impl LogBook {
             return None;
         }
         // Masking takes time that the lines of others should not wait for.
-        let masked = |(key, value): &(String, String)| (key.clone(), noetl_scrub::scrub_text(value).into_owned());
-        let (message, fields) = (noetl_scrub::scrub_text(message).into_owned(), fields.iter().map(masked).collect());
+        let mask = |text: &str| noetl_scrub::scrub_text_for(who.tenant.as_str(), text).into_owned();
+        let masked = |(key, value): &(String, String)| (key.clone(), mask(value));
+        let (message, fields) = (mask(message), fields.iter().map(masked).collect());
         let mut kept = self.kept.lock();
         kept.next += 1;
         let line = Arc::new(LogLine {

@@ -32,8 +32,9 @@ impl Kernel {
     /// It is loaded without any capability, since nobody called it. One that asks for something while it loads is let be.
     pub(crate) async fn must_load(&self, module: &Arc<Module>, manifest: &Manifest) -> Result<(), PushError> {
         let (path, version) = (manifest.path.clone(), manifest.version.clone());
+        let tenant = path.owner().unwrap_or_else(Tenant::main);
         let identity = Identity {
-            tenant: path.owner().unwrap_or_else(Tenant::main),
+            tenant: tenant.clone(),
             path: path.clone(),
             version: version.clone(),
             call: "push".to_owned(),
@@ -55,7 +56,8 @@ impl Kernel {
             // Not a word about the text: a slow machine, or something that it may not do yet.
             Err(_) => return Ok(()),
         };
-        Err(PushError::SourceBroken { path, version, why: noetl_scrub::scrub_text(&why).into_owned() })
+        let why = noetl_scrub::scrub_text_for(tenant.as_str(), &why).into_owned();
+        Err(PushError::SourceBroken { path, version, why })
     }
 
     fn languages(&self) -> Vec<String> {

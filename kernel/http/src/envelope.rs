@@ -14,7 +14,7 @@ use crate::app::{App, Cx};
 use crate::auth::{self, Access, Caller};
 use crate::body::Incoming;
 use crate::executions;
-use crate::problem::Problem;
+use crate::problem::{Problem, Reader};
 use crate::routes::{self, Found, UNMATCHED};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -76,8 +76,9 @@ async fn answer(
         }
     }
     let query = parts.uri.query().unwrap_or_default().to_owned();
-    let request_id = id.to_owned();
-    (route.handler)(Cx { app, caller, args, query, headers: parts.headers, request_id, body, room: None }).await
+    let (request_id, reader) = (id.to_owned(), Reader::of(caller.as_ref()));
+    let cx = Cx { app, caller, args, query, headers: parts.headers, request_id, body, room: None };
+    (route.handler)(cx).await.map_err(|problem| problem.read_by(reader))
 }
 
 /// Who asks; none where nobody has to say, and for a service, which is nobody in particular.

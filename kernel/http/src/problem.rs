@@ -2,13 +2,16 @@
 //!
 //! `code` is stable and has a help page at `/errors/<code>`, which is also the `type`. `detail` says what was
 //! wrong in this request. Everything a problem carries is scrubbed, because messages of guests and of remote
-//! services end up in it.
+//! services end up in it: of what looks like a secret, and of the secrets of whoever reads it. Those of other tenants are
+//! left alone: they cannot be in there but by the reader's own guess, which must not be confirmed.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use noetl_contract::Tenant;
 use serde_json::{Map, Value, json};
 
+use crate::auth::Caller;
 use crate::help;
 
 pub const MEDIA_TYPE: &str = "application/problem+json";
@@ -21,11 +24,47 @@ pub struct Problem {
     /// Boxed, because a problem is the other side of every result here and should be small.
     extras: Box<Map<String, Value>>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    reader: Reader,
+}
+
+/// Who reads a problem.
+#[derive(Debug, Clone, Default)]
+pub enum Reader {
+    /// Anybody: nothing that has secrets in it was done for them.
+    #[default]
+    Anybody,
+    Tenant(Tenant),
+    /// Works for all tenants.
+    Operator,
+}
+
+impl Reader {
+    pub fn of(caller: Option<&Caller>) -> Self {
+        match caller {
+            None => Self::Anybody,
+            Some(caller) => caller.tenant().map_or(Self::Operator, |tenant| Self::Tenant(tenant.clone())),
+        }
+    }
+
+    fn scrub(&self, value: &mut Value) {
+        match self {
+            Self::Anybody => noetl_scrub::scrub_json_by_shape(value),
+            Self::Tenant(tenant) => noetl_scrub::scrub_json_for(tenant.as_str(), value),
+            Self::Operator => noetl_scrub::scrub_json(value),
+        }
+    }
 }
 
 impl Problem {
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), extras: Box::default(), headers: Vec::new() }
+        Self {
+            status,
+            code,
+            detail: detail.into(),
+            extras: Box::default(),
+            headers: Vec::new(),
+            reader: Reader::Anybody,
+        }
     }
 
     /// For errors of other crates, which know their status as a number.
@@ -76,6 +115,12 @@ impl Problem {
         self
     }
 
+    /// The same for this reader.
+    pub fn read_by(mut self, reader: Reader) -> Self {
+        self.reader = reader;
+        self
+    }
+
     pub fn code(&self) -> &'static str {
         self.code
     }
@@ -83,12 +128,14 @@ impl Problem {
     /// The document, with the id under which the server's log knows the request.
     pub fn document(&self, request_id: &str) -> Value {
         let mut extras = Value::Object((*self.extras).clone());
-        noetl_scrub::scrub_json(&mut extras);
+        self.reader.scrub(&mut extras);
+        let mut detail = Value::from(self.detail.as_str());
+        self.reader.scrub(&mut detail);
         let mut document = json!({
             "type": format!("/errors/{}", self.code),
             "title": help::title(self.code),
             "status": self.status.as_u16(),
-            "detail": noetl_scrub::scrub_text(&self.detail),
+            "detail": detail,
             "code": self.code,
             "request_id": request_id,
         });
@@ -153,6 +200,23 @@ mod tests {
             .with("failure", json!({"password": "hunter2", "message": "key sk-abcdefgh1234"}));
         let text = problem.document("r1").to_string();
         assert!(!text.contains("abc\"") && !text.contains("hunter2") && !text.contains("sk-abc"), "{text}");
+    }
+
+    #[test]
+    fn a_problem_is_without_the_secrets_of_its_reader_and_confirms_none_of_others() {
+        noetl_scrub::known::learn_for("reader", "read-no-more");
+        let detail = |reader: Reader| {
+            let problem = Problem::bad_request("invalid_body", "said read-no-more").with("said", "read-no-more");
+            let document = problem.read_by(reader).document("r1");
+            (document["detail"].clone(), document["said"].clone())
+        };
+        let tenant = |name: &str| Reader::Tenant(Tenant::new(name).expect("valid"));
+        for reader in [tenant("reader"), Reader::Operator] {
+            assert_eq!(detail(reader), (json!("said [REDACTED]"), json!("[REDACTED]")));
+        }
+        for reader in [tenant("another"), Reader::Anybody] {
+            assert_eq!(detail(reader), (json!("said read-no-more"), json!("read-no-more")));
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A secret that went out in an address or in a header comes back as whoever echoes it writes it: in JSON, in an address,
 //! in base64, alone or as a part of something longer. Each of these is one more text to look for. Encoders of addresses
 //! differ in what they leave as it is, so there are several of them; base64 differs by where in its groups of three a
-//! value begins, and what is looked for there are the letters that the value alone decides.
+//! value begins, and what is looked for there are the letters that the value alone decides. Pages write entities, dumps
+//! write hexadecimal digits, and writers of JSON differ in what they escape by number.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +33,69 @@ pub fn of(value: &str) -> BTreeSet<String> {
     in_json(value, &mut forms);
     in_addresses(value, &mut forms);
     in_base64(value.as_bytes(), &mut forms);
+    in_pages(value, &mut forms);
+    forms.extend([hex(value, false), hex(value, true)]);
     forms
+}
+
+/// The digits of every byte, as dumps and databases show them.
+fn hex(value: &str, capital: bool) -> String {
+    value.bytes().map(|byte| if capital { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
+}
+
+/// Values beyond this are not written by numbers letter by letter: nobody does that with a document.
+const LONGEST_SPELT: usize = 256;
+
+type Picks = fn(char) -> bool;
+
+fn is_named(letter: char) -> bool {
+    matches!(letter, '&' | '<' | '>' | '"' | '\'')
+}
+
+/// What a template of a page makes of it: all of them write `&` and `<`, some quotes, a few every letter beyond ASCII.
+fn in_pages(value: &str, forms: &mut BTreeSet<String>) {
+    let least: Picks = |letter| matches!(letter, '&' | '<' | '>');
+    let with_double: Picks = |letter| matches!(letter, '&' | '<' | '>' | '"');
+    for quote in ["&#39;", "&#x27;", "&#039;", "&apos;"] {
+        for double in ["&quot;", "&#34;", "&#x22;"] {
+            forms.insert(spelt(value, is_named, |letter| named(letter, quote, double)));
+        }
+    }
+    for picks in [least, with_double] {
+        forms.insert(spelt(value, picks, |letter| named(letter, "'", "&quot;")));
+    }
+    let special: Picks = |letter| is_named(letter) || !letter.is_ascii();
+    let every: Picks = |_| true;
+    let spelt_out = if value.len() <= LONGEST_SPELT { every } else { special };
+    for picks in [is_named as Picks, special, spelt_out] {
+        forms.insert(spelt(value, picks, |letter| format!("&#{};", u32::from(letter))));
+        forms.insert(spelt(value, picks, |letter| format!("&#x{:x};", u32::from(letter))));
+        forms.insert(spelt(value, picks, |letter| format!("&#x{:X};", u32::from(letter))));
+    }
+}
+
+fn named(letter: char, quote: &str, double: &str) -> String {
+    match letter {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => double.to_owned(),
+        '\'' => quote.to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// With some of its letters written otherwise.
+fn spelt(value: &str, picks: Picks, write: impl Fn(char) -> String) -> String {
+    let mut text = String::with_capacity(value.len());
+    for letter in value.chars() {
+        if picks(letter) {
+            text.push_str(&write(letter));
+        } else {
+            text.push(letter);
+        }
+    }
+    text
 }
 
 fn in_json(value: &str, forms: &mut BTreeSet<String>) {
@@ -41,7 +104,35 @@ fn in_json(value: &str, forms: &mut BTreeSet<String>) {
     forms.insert(ascii(&once));
     // JSON is often a text within JSON.
     forms.insert(escaped(&once));
+    in_numbers(value, &once, forms);
     forms.insert(once);
+}
+
+/// With letters as `\u00XX`, which stay so in text that nobody reads as JSON: writers that think of pages escape what has a
+/// meaning there, careful ones everything but letters and digits, and some everything.
+fn in_numbers(value: &str, once: &str, forms: &mut BTreeSet<String>) {
+    let marks: Picks = |letter| matches!(letter, '<' | '>' | '&');
+    let quotes: Picks = |letter| matches!(letter, '<' | '>' | '&' | '\'');
+    for picks in [marks, quotes] {
+        for text in [once.to_owned(), ascii(once)] {
+            forms.insert(spelt(&text, picks, |letter| numbered(letter, false)));
+            forms.insert(spelt(&text, picks, |letter| numbered(letter, true)));
+        }
+    }
+    let special: Picks = |letter| !letter.is_ascii_alphanumeric();
+    let unusual: Picks = |letter| is_named(letter) || letter == '/' || letter == '\\' || !letter.is_ascii();
+    let every: Picks = |_| true;
+    let spelt_out = if value.len() <= LONGEST_SPELT { every } else { special };
+    for picks in [unusual, special, spelt_out] {
+        for capital in [false, true] {
+            forms.insert(spelt(value, picks, |letter| numbered(letter, capital)));
+        }
+    }
+}
+
+fn numbered(letter: char, capital: bool) -> String {
+    let unit = |unit: &u16| if capital { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
+    letter.encode_utf16(&mut [0; 2]).iter().map(unit).collect()
 }
 
 /// As it is between the quotes of a JSON text.
@@ -57,7 +148,7 @@ fn ascii(json: &str) -> String {
         if letter.is_ascii() {
             text.push(letter);
         } else {
-            letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+            text.push_str(&numbered(letter, false));
         }
     }
     text
@@ -67,7 +158,12 @@ fn in_addresses(value: &str, forms: &mut BTreeSet<String>) {
     for set in [UNRESERVED, SEGMENTS, FORM, COMPONENT, QUERY, PATH, USER] {
         let encoded = utf8_percent_encode(value, set).to_string();
         forms.insert(encoded.replace("%20", "+"));
-        forms.insert(small(&encoded));
+        let low = small(&encoded);
+        // An address within an address.
+        for once in [&encoded, &low] {
+            forms.insert(utf8_percent_encode(once, UNRESERVED).to_string());
+        }
+        forms.insert(low);
         forms.insert(encoded);
     }
 }
@@ -114,6 +210,16 @@ mod tests {
             "p%40ss+w%2F%C3%B6%22rd%2B1",
             "p@ss%20w/%C3%B6%22rd+1",
             "cEBzcyB3L8O2InJkKzE=",
+            "p%2540ss%2520w%252F%25C3%25B6%2522rd%252B1",
+            "p%2540ss%2520w%252f%25c3%25b6%2522rd%252b1",
+            "p@ss w/ö&quot;rd+1",
+            "p@ss w/ö&#34;rd+1",
+            "p@ss w/&#246;&#34;rd+1",
+            "p@ss w/&#xf6;&#x22;rd+1",
+            "7040737320772fc3b62272642b31",
+            "7040737320772FC3B62272642B31",
+            "p@ss w\\u002F\\u00F6\\u0022rd+1",
+            "p\\u0040ss\\u0020w\\u002f\\u00f6\\u0022rd\\u002b1",
         ] {
             assert!(forms.contains(form), "{form} is not among {forms:#?}");
         }
@@ -135,9 +241,33 @@ mod tests {
     }
 
     #[test]
+    fn what_pages_make_of_a_value_is_among_its_forms() {
+        let forms = of("a<b>&'c'\"d\"");
+        for form in [
+            "a&lt;b&gt;&amp;'c'\"d\"",
+            "a&lt;b&gt;&amp;'c'&quot;d&quot;",
+            "a&lt;b&gt;&amp;&#39;c&#39;&quot;d&quot;",
+            "a&lt;b&gt;&amp;&#x27;c&#x27;&quot;d&quot;",
+            "a&lt;b&gt;&amp;&#39;c&#39;&#34;d&#34;",
+            "a&#60;b&#62;&#38;&#39;c&#39;&#34;d&#34;",
+            "a\\u003cb\\u003e\\u0026'c'\\\"d\\\"",
+            "a\\u003Cb\\u003E\\u0026\\u0027c\\u0027\\\"d\\\"",
+            "&#97;&#60;&#98;&#62;&#38;&#39;&#99;&#39;&#34;&#100;&#34;",
+        ] {
+            assert!(forms.contains(form), "{form} is not among {forms:#?}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_not_spelt_letter_by_letter() {
+        let long = of(&"x".repeat(LONGEST_SPELT + 1));
+        assert!(long.iter().all(|form| form.len() <= 3 * LONGEST_SPELT), "it would cost more than it finds");
+    }
+
+    #[test]
     fn a_plain_value_has_few_forms_and_none_is_short() {
         let forms = of("secret");
-        assert!(forms.len() <= 5, "{forms:?}");
+        assert!(forms.len() <= 12, "{forms:?}");
         assert!(forms.iter().all(|form| form.len() >= 6), "{forms:?}");
     }
 }

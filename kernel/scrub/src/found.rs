@@ -75,11 +75,12 @@ impl Found {
         self.0.extend(pair.as_deref().and_then(|pair| pair.split_once(':')).map(|(_, password)| password.to_owned()));
     }
 
-    /// What masks all of it in a tree, beside what is masked there anyway.
-    pub fn into_mask(self) -> impl Fn(&mut Value) {
+    /// What masks all of it in a tree that is shown to a tenant, beside what is masked there anyway.
+    pub fn into_mask(self, tenant: &str) -> impl Fn(&mut Value) + use<> {
         let values = Values::at_least(SHORTEST, self.0.iter().map(String::as_str));
+        let tenant = tenant.to_owned();
         move |value: &mut Value| {
-            crate::scrub_json(value);
+            crate::scrub_json_for(&tenant, value);
             if !values.is_empty() {
                 json::walk(value, &|text| values.mask(text), &|_| false);
             }
@@ -103,7 +104,7 @@ mod tests {
         });
         let mut found = Found::default();
         found.read(&document);
-        found.into_mask()(&mut document);
+        found.into_mask("main")(&mut document);
         let said = document["said"].clone();
         assert_eq!(said[0], "[REDACTED]!");
         assert_eq!(said[5], "nothing");
@@ -114,7 +115,7 @@ mod tests {
         let once = document.clone();
         let mut again = Found::default();
         again.read(&document);
-        again.into_mask()(&mut document);
+        again.into_mask("main")(&mut document);
         assert_eq!(document, once, "twice is once");
     }
 
@@ -123,7 +124,7 @@ mod tests {
         let mut document = json!({ "password": "abc", "token": "none", "secret": null, "said": "abc none null" });
         let mut found = Found::default();
         found.read(&document);
-        found.into_mask()(&mut document);
+        found.into_mask("main")(&mut document);
         assert_eq!(document["said"], "abc none null");
     }
 }

@@ -38,9 +38,23 @@ pub use values::{SHORTEST, Values};
 /// What stands where a secret stood.
 pub const PLACEHOLDER: &str = "[REDACTED]";
 
-/// Mask every secret in a text.
+/// Mask every secret in a text, whoever's it is: for what only the operator reads.
 pub fn scrub_text(text: &str) -> Cow<'_, str> {
-    match known::server().mask(text) {
+    by_shape(known::mask_for_operator(text))
+}
+
+/// Mask every secret in a text that is shown to a tenant: its own, and what looks like one.
+pub fn scrub_text_for<'t>(tenant: &str, text: &'t str) -> Cow<'t, str> {
+    by_shape(known::mask_for(tenant, text))
+}
+
+/// Mask what looks like a secret in a JSON tree, for a reader of whom nothing is known.
+pub fn scrub_json_by_shape(value: &mut Value) {
+    json::walk(value, &text::scrub, &keys::is_secret);
+}
+
+fn by_shape(masked: Cow<'_, str>) -> Cow<'_, str> {
+    match masked {
         Cow::Borrowed(text) => text::scrub(text),
         Cow::Owned(masked) => Cow::Owned(text::scrub(&masked).into_owned()),
     }
@@ -49,4 +63,9 @@ pub fn scrub_text(text: &str) -> Cow<'_, str> {
 /// Mask every secret in a JSON tree: values under a secret's key whole, all other strings as text.
 pub fn scrub_json(value: &mut Value) {
     json::walk(value, &|text| scrub_text(text), &keys::is_secret);
+}
+
+/// The same for what is shown to a tenant.
+pub fn scrub_json_for(tenant: &str, value: &mut Value) {
+    json::walk(value, &|text| scrub_text_for(tenant, text), &keys::is_secret);
 }

@@ -37,23 +37,29 @@ impl Values {
 
     /// Those of at least so many bytes: within one document, shorter ones than elsewhere can be told from other text.
     pub(crate) fn at_least<'v>(shortest: usize, values: impl IntoIterator<Item = &'v str>) -> Self {
-        let (mut texts, mut of) = (Vec::new(), Vec::new());
         let findable = |(_, value): &(usize, &str)| is_findable_from(shortest, value);
-        for (place, value) in values.into_iter().enumerate().filter(findable) {
-            for form in forms::of(value) {
-                texts.push(form);
-                of.push(place);
-            }
-        }
+        let found = values.into_iter().enumerate().filter(findable);
+        Self::build(found.flat_map(|(place, value)| forms::of(value).into_iter().map(move |form| (place, form))))
+    }
+
+    /// Values whose forms are at hand, each as a list of them.
+    pub(crate) fn of_forms<'v>(values: impl IntoIterator<Item = &'v [String]>) -> Self {
+        Self::build(
+            values.into_iter().enumerate().flat_map(|(place, forms)| forms.iter().map(move |form| (place, form))),
+        )
+    }
+
+    fn build<T: AsRef<str>>(forms: impl Iterator<Item = (usize, T)>) -> Self {
+        let (of, texts): (Vec<usize>, Vec<T>) = forms.unzip();
         if texts.is_empty() {
             return Self::default();
         }
-        let longest = texts.iter().map(String::len).max().unwrap_or_default();
+        let longest = texts.iter().map(|text| text.as_ref().len()).max().unwrap_or_default();
         let built = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
-            // Small, and made quickly; it is made again for every value that is learned.
+            // Small, and made quickly; it is made again when there are other values.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(&texts);
+            .build(texts.iter().map(|text| text.as_ref().as_bytes()));
         Self { forms: Some(built.expect("values are bounded far below what it can hold")), of, longest }
     }
 
@@ -95,6 +101,21 @@ impl Values {
         Cow::Owned(clean)
     }
 
+    /// Bytes without the values; nothing if there are none in them.
+    pub fn mask_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let (mut clean, mut copied) = (Vec::new(), 0);
+        for found in self.find_in(bytes) {
+            clean.extend_from_slice(&bytes[copied..found.start()]);
+            clean.extend_from_slice(PLACEHOLDER.as_bytes());
+            copied = found.end();
+        }
+        if copied == 0 {
+            return None;
+        }
+        clean.extend_from_slice(&bytes[copied..]);
+        Some(clean)
+    }
+
     /// JSON without the values, which is JSON still: a number that is one of them becomes a text.
     pub fn mask_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
         // Any character can be escaped, so what is not found as it stands may be in there all the same.
@@ -130,6 +151,8 @@ mod tests {
             assert_eq!(values.mask(&values.mask(given)), wanted, "twice is once");
         }
         assert!(matches!(values.mask("nothing of the sort"), Cow::Borrowed(_)));
+        assert_eq!(values.mask_bytes(b"\xffother-value\x00").as_deref(), Some(b"\xff[REDACTED]\x00".as_slice()));
+        assert_eq!(values.mask_bytes(b"\xffother\x00"), None);
     }
 
     #[test]

@@ -130,7 +130,7 @@ fn json_is_masked_by_whole_key_names_and_by_the_shape_of_values() {
 
 #[test]
 fn what_the_wallet_knows_is_masked_whatever_it_looks_like() {
-    noetl_scrub::known::server().learn("just some words");
+    noetl_scrub::known::learn_for("corpus", "just some words");
     assert_eq!(scrub_text("they said just some words."), "they said [REDACTED].");
     assert_eq!(scrub_text("?q=just+some+words&password=x"), "?q=[REDACTED]&password=[REDACTED]");
     let mut value = json!({ "said": ["just some words"], "just some words": 1 });

@@ -1,7 +1,8 @@
 """`urllib.request` over the host's HTTP client: a sandbox has no sockets.
 
-Of the standard library only the handler that talks to a server is replaced. Openers, redirects, cookies and errors are
-its own; every request, also one that a redirect leads to, is checked by the host.
+Of the standard library the handler that talks to a server is replaced, and the one that follows redirects takes no header to
+another origin that could be a secret. Openers, cookies and errors are its own; every request, also one that a redirect leads
+to, is checked by the host.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import io
 import urllib.error
 import urllib.request
 import urllib.response
-from urllib.parse import urldefrag
+from urllib.parse import urldefrag, urlsplit
 
 import noetl
 from noetl import Failure, Payload
 
+#: Headers that tell another host nothing it should not know.
+_SAFE = {"accept", "accept-charset", "accept-language", "cache-control", "if-none-match", "range", "user-agent"}
 #: What the host sets itself.
 _HOSTS_OWN = {"host", "content-length", "connection", "transfer-encoding"}
 
@@ -65,6 +68,21 @@ class HostHandler(urllib.request.AbstractHTTPHandler):
     https_open = http_open
 
 
+class Redirects(urllib.request.HTTPRedirectHandler):
+    """To another origin only headers that say what is wanted go along: any other may log in at the first one."""
+
+    def redirect_request(self, req, fp, code, msg, headers, newurl):
+        onward = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if onward is not None and _origin(onward.full_url) != _origin(req.full_url):
+            onward.headers = {name: value for name, value in onward.headers.items() if name.lower() in _SAFE}
+        return onward
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
 def _sent(data) -> bytes | None:
     if data is None or isinstance(data, bytes):
         return data
@@ -85,3 +103,4 @@ def _reason(failure: Failure) -> OSError:
 
 def install() -> None:
     urllib.request.HTTPHandler = urllib.request.HTTPSHandler = HostHandler
+    urllib.request.HTTPRedirectHandler = Redirects

@@ -8,7 +8,8 @@ import { values } from './fakes/kv.mjs';
 import { lines } from './fakes/log.mjs';
 import { stored } from './fakes/objects.mjs';
 import { Payload as HostPayload } from './fakes/payload.mjs';
-import { Failure, clock, http, kv, log, objects, payload } from '../noetl.js';
+import { known } from './fakes/secrets.mjs';
+import { Failure, clock, http, kv, log, objects, payload, secrets } from '../noetl.js';
 
 const bytes = (text) => new TextEncoder().encode(text);
 
@@ -76,4 +77,12 @@ test('lines have fields and time is in milliseconds', () => {
   assert.deepEqual(lines.pop(), ['warn', 'slow', [['ms', '12']]]);
   assert.equal(clock.now(), 1_700_000_000_500);
   assert.equal(clock.monotonic(), 2);
+});
+
+test('what stands for a secret is what the host says', () => {
+  known.set('crm', [['authorization', 'Bearer <crm.token>']]);
+  assert.equal(secrets.placeholder('crm', 'token'), '<crm.token>');
+  assert.deepEqual(secrets.headers('crm'), { authorization: 'Bearer <crm.token>' });
+  assert.deepEqual(secrets.describe('crm'), { kind: 'bearer', fields: { host: 'h' } });
+  assert.throws(() => secrets.headers('nobody'), { code: 'unknown_credential', retryable: false, message: /nobody/ });
 });

@@ -35,6 +35,7 @@ test('the value is what the convention says', async () => {
     ["return [context.step, context.execution_id, input['not-a-name'], typeof await1];", { 'not-a-name': 5, class: 1, await1: 2 }, ['clean', '77', 5, 'number']],
     ['return [NaN, -Infinity, 10n, 2n ** 70n, new Set([1]), new Map([["a", 1]])];', {}, ['NaN', '-Infinity', 10, String(2n ** 70n), [1], { a: 1 }]],
     ['return typeof noetl.http.get;', {}, 'function'],
+    ["return noetl.secrets.placeholder('crm', 'token');", {}, '<crm.token>'],
     ['return 0;', {}, 0],
   ]) {
     assert.deepEqual(await answer(code, input), wanted, code);

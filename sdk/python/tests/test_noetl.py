@@ -8,7 +8,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "fakes"), str(HERE.parent)]
 
 from componentize_py_types import Err  # noqa: E402
-from wit_world.imports import http_client, kv, log, objects, payload  # noqa: E402
+from wit_world.imports import http_client, kv, log, objects, payload, secrets  # noqa: E402
 
 import noetl  # noqa: E402
 
@@ -95,6 +95,25 @@ class Outside(unittest.TestCase):
         log.lines.clear()
         noetl.log.warn("slow", ms=12)
         self.assertEqual(log.lines, [("WARN", "slow", [("ms", "12")])])
+
+
+class Secrets(unittest.TestCase):
+    def setUp(self):
+        secrets.known.clear()
+        secrets.known.update(crm=[("authorization", "Bearer <crm.token>")], pg=[])
+
+    def test_what_is_given_is_what_the_host_says(self):
+        self.assertEqual(noetl.secrets.placeholder("crm", "token"), "<crm.token>")
+        self.assertEqual(noetl.secrets.headers("crm"), {"authorization": "Bearer <crm.token>"})
+        described = noetl.secrets.describe("crm")
+        self.assertEqual((described.kind, described.fields), ("bearer", {"host": "h"}))
+
+    def test_a_credential_that_cannot_be_used_is_a_failure_with_its_code(self):
+        for alias, code in [("nobody", "unknown_credential"), ("pg", "unsupported_credential")]:
+            with self.assertRaises(noetl.Failure) as raised:
+                noetl.secrets.headers(alias)
+            self.assertEqual((raised.exception.code, raised.exception.retryable), (code, False))
+            self.assertIn(alias, raised.exception.message)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,15 @@ class Web(unittest.TestCase):
         self.assertEqual(urllib.request.urlopen("http://h/x").read(), b"here")
         self.assertEqual(http_client.sent[-1].url, "http://h/there")
 
+    def test_a_login_does_not_follow_to_another_origin(self):
+        for there, kept in [("/y", True), ("http://h:80/y", True), ("http://h:81/y", False), ("https://h/y", False), ("http://o/y", False)]:
+            says(302, b"", ("Location", there))
+            says(200)
+            request = urllib.request.Request("http://h/x", headers={"Authorization": "Bearer k", "X-Key": "k", "Accept": "a"})
+            urllib.request.urlopen(request)
+            names = {name.lower() for name, _ in http_client.sent[-1].headers}
+            self.assertEqual(names & {"authorization", "x-key", "accept"}, {"authorization", "x-key", "accept"} if kept else {"accept"}, there)
+
     def test_no_answer_is_an_error_of_its_kind(self):
         http_client.answers.append(Err(http_client.HttpError_Timeout()))
         with self.assertRaises(urllib.error.URLError) as raised:

@@ -137,6 +137,8 @@ mod tests {
         assert_eq!(hop.expect("a hop").headers, [("Accept".to_owned(), "text/html".to_owned())]);
         let hop = next(("GET", "https://a.example/", &headers()), false, 302, Some("https://a.example:444/"));
         assert_eq!(hop.expect("goes").expect("a hop").headers.len(), 1, "another port is another origin");
+        let hop = next(("GET", "http://a.example/", &headers()), false, 302, Some("https://a.example/"));
+        assert_eq!(hop.expect("goes").expect("a hop").headers.len(), 1, "and so is another scheme");
         let hop = next(("GET", "https://a.example/", &headers()), false, 302, Some("/b")).expect("goes");
         assert_eq!(hop.expect("a hop").headers.len(), 4);
     }

@@ -60,7 +60,8 @@ pub fn placeholder(alias: &str, field: &str) -> String {
     secrets::placeholder(alias, field)
 }
 
-/// The headers that log a request in: for credentials of the type bearer, basic, api_key and oauth2.
+/// The headers that log a request in: for credentials of the type bearer, basic, api_key and oauth2. Of one that signs (hmac,
+/// s3) the header stands for a signature, which the host makes of the request when it leaves; it goes into no other text.
 pub fn headers(alias: &str) -> Result<Vec<(String, String)>, Error> {
     Ok(secrets::headers(alias)?)
 }

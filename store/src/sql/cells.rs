@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::table::Table;
-use super::{Bounds, Column, Rows, SqlError};
+use super::{Bounds, Column, Hidden, Rows, SqlError};
 use crate::payloads::Payloads;
 
 /// One value.
@@ -24,6 +24,8 @@ pub(super) enum Cell<'a> {
     Json(Cow<'a, str>),
     /// Shown as base64.
     Bytes(Cow<'a, [u8]>),
+    /// What is left of a number that must not be shown: a text.
+    Hidden(Cow<'a, str>),
 }
 
 /// What a column of a table holds.
@@ -46,6 +48,7 @@ const NUMBER: u8 = 3;
 const TEXT: u8 = 4;
 const JSON: u8 = 5;
 const BYTES: u8 = 6;
+const HIDDEN: u8 = 7;
 
 /// Values one after the other.
 #[derive(Default)]
@@ -69,6 +72,7 @@ impl Buffer {
             Cell::Text(text) => (TEXT, text.as_bytes()),
             Cell::Json(text) => (JSON, text.as_bytes()),
             Cell::Bytes(bytes) => (BYTES, bytes),
+            Cell::Hidden(text) => (HIDDEN, text.as_bytes()),
         };
         self.0.push(tag);
         if tag >= NUMBER {
@@ -96,6 +100,7 @@ impl Buffer {
                 NUMBER => Cell::Number(text()),
                 TEXT => Cell::Text(text()),
                 JSON => Cell::Json(text()),
+                HIDDEN => Cell::Hidden(text()),
                 _ => Cell::Bytes(bytes.into()),
             })
         })
@@ -107,6 +112,7 @@ pub(super) struct Collector {
     columns: Vec<(Column, Shape)>,
     objects: bool,
     bounds: Bounds,
+    hidden: Hidden,
     payloads: Payloads,
     buffer: Buffer,
     /// What the rows in the buffer are as JSON, about.
@@ -120,15 +126,24 @@ const PIECE: usize = 1 << 20;
 
 impl Collector {
     pub(super) fn new(columns: Vec<(Column, Shape)>, objects: bool, bounds: Bounds, payloads: &Payloads) -> Self {
-        let payloads = payloads.clone();
-        Self { columns, objects, bounds, payloads, buffer: Buffer::default(), weight: 0, count: 0, table: None }
+        let (payloads, hidden, buffer) = (payloads.clone(), Hidden::default(), Buffer::default());
+        Self { columns, objects, bounds, hidden, payloads, buffer, weight: 0, count: 0, table: None }
+    }
+
+    /// The same, without what is hidden in the rows it takes and the names it has.
+    pub(super) fn hiding(mut self, hidden: &Hidden) -> Self {
+        self.hidden = hidden.clone();
+        for (column, _) in &mut self.columns {
+            column.name = hidden.name(std::mem::take(&mut column.name));
+        }
+        self
     }
 
     /// Adds a row; whoever does calls [`Collector::settle`] when it is asked for.
     #[must_use = "a buffer that is full is written"]
     pub(super) fn push<'c>(&mut self, row: impl Iterator<Item = Cell<'c>>) -> bool {
         let before = self.buffer.len();
-        row.for_each(|cell| self.buffer.push(&cell));
+        row.for_each(|cell| self.buffer.push(&self.hidden.cell(cell)));
         let names = self.columns.iter().map(|(column, _)| column.name.len() + 4).sum::<usize>();
         self.weight += (self.buffer.len() - before + if self.objects { names } else { 2 }) as u64;
         self.count += 1;
@@ -204,7 +219,7 @@ pub(super) fn write(out: &mut String, cell: &Cell<'_>) {
         Cell::Null => out.push_str("null"),
         Cell::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
         Cell::Number(text) | Cell::Json(text) => out.push_str(text),
-        Cell::Text(text) => out.push_str(&quoted(text)),
+        Cell::Text(text) | Cell::Hidden(text) => out.push_str(&quoted(text)),
         Cell::Bytes(bytes) => {
             out.push('"');
             STANDARD.encode_string(bytes, out);

@@ -6,7 +6,8 @@
 //! calls; this module knows the drivers and no policy.
 //!
 //! Invariants:
-//! 1. A value that the driver does not know is its text. Nothing becomes null that is not null.
+//! 1. A value that the driver does not know is its text. Nothing becomes null that is not null, but a number in a table
+//!    that has to be [`Hidden`].
 //! 2. No error carries a parameter's value or a credential by itself; what a server says about a statement is passed on.
 //! 3. A request that is given up (its future dropped) stops in the server too.
 
@@ -17,11 +18,14 @@ use serde_json::{Map, Value};
 use crate::payloads::SealedPayload;
 
 mod cells;
+mod hidden;
 mod named;
 pub mod postgres;
 pub mod script;
 pub mod sqlite;
 mod table;
+
+pub use hidden::{Hidden, Hide};
 
 /// One script.
 #[derive(Debug, Clone)]
@@ -36,6 +40,8 @@ pub struct Request {
     pub objects: bool,
     pub time: Duration,
     pub bounds: Bounds,
+    /// What is taken out of rows and the names of columns.
+    pub hidden: Hidden,
 }
 
 /// Values for a script.

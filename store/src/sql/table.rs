@@ -109,7 +109,7 @@ fn learn(shapes: &mut [Shape], rows: &Buffer) {
     for (number, cell) in rows.cells().enumerate() {
         let Some(seen) = seen.get_mut(number % shapes.len()) else { return };
         let this = match &cell {
-            Cell::Null => continue,
+            Cell::Null | Cell::Hidden(_) => continue,
             Cell::Bool(_) => Shape::Bool,
             Cell::Number(text) if text.parse::<i64>().is_ok() => Shape::Int,
             Cell::Number(_) => Shape::Float,
@@ -153,8 +153,9 @@ impl Building {
     fn append(&mut self, cell: &Cell<'_>) -> Result<(), ()> {
         match (self, cell) {
             (Self::Bool(column), Cell::Null) => column.append_null(),
-            (Self::Int(column), Cell::Null) => column.append_null(),
-            (Self::Float(column), Cell::Null) => column.append_null(),
+            // A column of numbers has no place for what is left of one.
+            (Self::Int(column), Cell::Null | Cell::Hidden(_)) => column.append_null(),
+            (Self::Float(column), Cell::Null | Cell::Hidden(_)) => column.append_null(),
             (Self::Bytes(column), Cell::Null) => column.append_null(),
             (Self::Text(column), Cell::Null) => column.append_null(),
             (Self::Bool(column), Cell::Bool(value)) => column.append_value(*value),
@@ -164,7 +165,9 @@ impl Building {
                 column.append_value(text.parse().map_err(drop)?);
             }
             (Self::Bytes(column), Cell::Bytes(bytes)) => column.append_value(bytes),
-            (Self::Text(column), Cell::Text(text) | Cell::Json(text) | Cell::Number(text)) => column.append_value(text),
+            (Self::Text(column), Cell::Text(text) | Cell::Json(text) | Cell::Number(text) | Cell::Hidden(text)) => {
+                column.append_value(text);
+            }
             (Self::Text(column), other) => {
                 let mut text = String::new();
                 write(&mut text, other);
@@ -194,7 +197,7 @@ mod tests {
     use arrow_ipc::reader::StreamReader;
 
     use super::super::cells::Collector;
-    use super::super::{Bounds, Rows};
+    use super::super::{Bounds, Hidden, Hide, Rows};
     use super::*;
 
     async fn collected(shapes: &[Shape], rows: &[Vec<Cell<'static>>], bounds: Bounds) -> Result<Vec<u8>, SqlError> {
@@ -266,6 +269,64 @@ mod tests {
         rows.push(row(Cell::Text("no number".into())));
         let refused = collected(&shapes, &rows, Bounds { inline: 150, most: 1 << 30 }).await.expect_err("mixed");
         assert!(matches!(refused, SqlError::Invalid(text) if text.contains("`c0`")));
+    }
+
+    /// Hides one word.
+    struct Word(&'static str);
+
+    impl Hide for Word {
+        fn text(&self, text: &str) -> Option<String> {
+            text.contains(self.0).then(|| text.replace(self.0, "?"))
+        }
+
+        fn json(&self, text: &str) -> Option<String> {
+            self.text(text)
+        }
+
+        fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+            self.text(&String::from_utf8_lossy(bytes)).map(String::into_bytes)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_hidden_is_in_no_cell_of_a_table_and_of_no_list() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let payloads = Payloads::open(folder.path()).expect("a store");
+        let row = || {
+            let bytes: &[u8] = b"a 1234 b";
+            vec![Cell::Number("1234".into()), Cell::Text("a 1234".into()), Cell::Bytes(bytes.into()), Cell::Null]
+        };
+        let shapes = [Shape::Int, Shape::Text, Shape::Bytes, Shape::Text];
+        let column =
+            |(place, shape): (usize, &Shape)| (Column { name: format!("c1234-{place}"), kind: String::new() }, *shape);
+        let hidden = Hidden::by(Arc::new(Word("1234")));
+        for (bounds, rows) in [(SMALL, 200), (Bounds { inline: 1 << 20, most: 1 << 20 }, 1)] {
+            let columns = shapes.iter().enumerate().map(column).collect();
+            let mut collector = Collector::new(columns, true, bounds, &payloads).hiding(&hidden);
+            for _ in 0..rows {
+                if collector.push(row().into_iter()) {
+                    collector.settle().await.expect("written");
+                }
+            }
+            let (columns, count, rows) = collector.finish().await.expect("rows");
+            assert_eq!(
+                (columns[0].name.as_str(), count),
+                ("c?-0", if matches!(rows, Rows::Table(_)) { 200 } else { 1 })
+            );
+            match rows {
+                Rows::Json(text) => {
+                    assert_eq!(text, r#"[{"c?-0":"?","c?-1":"a ?","c?-2":"YSA/IGI=","c?-3":null}]"#);
+                }
+                Rows::Table(sealed) => {
+                    let bytes = sealed.read_range(0, sealed.size()).await.expect("readable");
+                    assert!(!bytes.windows(4).any(|window| window == b"1234"));
+                    let mut reader = StreamReader::try_new(&bytes[..], None).expect("a stream");
+                    let batch = reader.next().expect("a batch").expect("whole");
+                    assert!(batch.column(0).is_null(0), "a number that is hidden is no number");
+                    assert_eq!(batch.column(1).as_string::<i32>().value(0), "a ?");
+                }
+            }
+        }
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use url::Url;
 use zeroize::Zeroize as _;
 
 use super::Credential;
+use super::scheme::{self, Scheme};
 
 /// One field.
 #[derive(Debug)]
@@ -141,11 +142,17 @@ pub static KINDS: &[Kind] = &[
         usually("region", "us-east-1", &["aws_region"], "the region"),
         needed("access_key", &["access_key_id", "aws_access_key_id", "key_id"], "the id of the key"),
         needed("secret_key", &["secret_access_key", "aws_secret_access_key"], "the key"),
+        optional("session_token", &["aws_session_token"], "what comes with keys that end by themselves"),
         optional("bucket", &["bucket_name"], "the bucket"),
     ]},
-    Kind { name: "hmac", also: &["webhook_hmac"], help: "a secret that signs messages", fields: &[
+    Kind { name: "hmac", also: &["webhook_hmac"], help: "a secret that requests are signed with", fields: &[
         needed("secret", &["key", "hmac_secret"], "the secret"),
-        usually("algorithm", "sha256", &["alg"], "`sha1`, `sha256` or `sha512`"),
+        usually("algorithm", "sha256", &["alg"], "`sha256`, `sha512`, or `sha1` where nothing else is taken"),
+        usually("message", scheme::USUAL_MESSAGE, &["signs"], "what is signed: `request`, `body`, or text such as `{timestamp}.{body}`"),
+        usually("header", scheme::USUAL_HEADER, &["header_name"], "name of the header that has the signature"),
+        optional("format", &[], "what that header is, such as `sha256={hex}` [default: what the message needs]"),
+        optional("key_id", &[], "which secret it is, for the receiver"),
+        optional("timestamp_header", &[], "name of a header for the time, where the signature's own does not have it"),
     ]},
     Kind { name: "oauth2", also: &["oauth2_client_credentials", "client_credentials"], help: "tokens that the server fetches and renews (client credentials)", fields: &[
         needed("token_url", &["token_endpoint", "endpoint"], "where tokens are fetched"),
@@ -230,11 +237,13 @@ impl Kind {
                 one_of(fields, "auth_style", &["body", "basic"])?;
                 without_user(fields, "token_url")
             }
-            "hmac" => one_of(fields, "algorithm", &["sha1", "sha256", "sha512"]),
-            "api_key" => match fields.get("header") {
-                Some(name) if !is_header(name) => Err(Invalid::data("header", "is not the name of a header")),
-                _ => Ok(()),
-            },
+            "hmac" => {
+                let given: &Fields = fields;
+                header_name(given, "header")?;
+                header_name(given, "timestamp_header")?;
+                Scheme::read(|name| given.get(name)).map_err(|(field, why)| Invalid::data(field, why)).map(drop)
+            }
+            "api_key" => header_name(fields, "header"),
             _ => Ok(()),
         }
     }
@@ -345,6 +354,13 @@ fn one_of(fields: &Fields, field: &str, words: &[&str]) -> Result<(), Invalid> {
     }
 }
 
+fn header_name(fields: &Fields, field: &str) -> Result<(), Invalid> {
+    match fields.get(field) {
+        Some(name) if !is_header(name) => Err(Invalid::data(field, "is not the name of a header")),
+        _ => Ok(()),
+    }
+}
+
 fn is_header(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
@@ -445,6 +461,8 @@ mod tests {
             ("postgres", json!({"host": "/run/pg", "user": "u", "database": "d"}), "socket"),
             ("postgres", json!({"url": "http://h/d"}), "postgres://host:port"),
             ("hmac", json!({"secret": "s", "algorithm": "md5"}), "sha256"),
+            ("hmac", json!({"secret": "s", "message": "{nonce}"}), "data.message"),
+            ("hmac", json!({"secret": "s", "timestamp_header": "a b"}), "data.timestamp_header"),
             ("api_key", json!({"key": "k", "header": "a b"}), "data.header"),
             ("snowflake", json!({}), "`oauth2`"),
         ] {
@@ -463,6 +481,21 @@ mod tests {
             let before = names.len();
             names.dedup();
             assert_eq!(names.len(), before, "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn the_documentation_has_every_kind_and_field() {
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/credentials.md"));
+        for kind in KINDS {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", kind.name)));
+            let row = row.unwrap_or_else(|| panic!("docs/credentials.md has no row for `{}`", kind.name));
+            for field in kind.fields {
+                let written = format!("`{}`", field.name);
+                let secret = format!("**{written}**");
+                assert!(row.contains(&written), "`{}` of `{}`", field.name, kind.name);
+                assert_eq!(row.contains(&secret), !Credential::is_public(field.name), "{secret} of `{}`", kind.name);
+            }
         }
     }
 

@@ -21,12 +21,15 @@ mod empty;
 pub mod keys;
 pub mod kinds;
 mod learns;
+pub mod scheme;
 mod seal;
+mod seals;
 mod vault;
 
 pub use empty::Empty;
 pub use learns::Learns;
 pub use seal::SealError;
+pub use seals::Seals;
 pub use vault::{Audited, Change, Event, KeyUse, NewRecord, Record, Retention, Rotated, Status, Vault, VaultError};
 
 /// An opened credential. Its fields are secrets unless [`Credential::is_public`] says otherwise.
@@ -53,9 +56,19 @@ impl Credential {
         self.hosts.iter().any(|pattern| pattern.matches(host, port))
     }
 
+    /// Gives up everything that is a secret.
+    pub fn keep_public(&mut self) {
+        for (name, value) in &mut self.fields {
+            if !Self::is_public(name) {
+                value.zeroize();
+            }
+        }
+        self.fields.retain(|name, _| Self::is_public(name));
+    }
+
     /// Fields that say where and as whom, and can be shown.
     pub fn is_public(field: &str) -> bool {
-        const PUBLIC: [&str; 16] = [
+        const PUBLIC: [&str; 20] = [
             "host",
             "port",
             "user",
@@ -72,6 +85,10 @@ impl Credential {
             "algorithm",
             "audience",
             "auth_style",
+            "message",
+            "format",
+            "key_id",
+            "timestamp_header",
         ];
         PUBLIC.contains(&field)
     }
@@ -118,6 +135,9 @@ pub enum WalletError {
     NotForThere { alias: String, target: String },
     #[error("the credential `{alias}` cannot be opened: {reason}")]
     Closed { alias: String, reason: String },
+    /// What has to be fetched for it was not, and may be at the next attempt.
+    #[error("the credential `{alias}` has no token now: {reason}")]
+    NoToken { alias: String, reason: String },
     #[error("the wallet did not answer: {0}")]
     Unavailable(String),
 }
@@ -127,4 +147,16 @@ pub enum WalletError {
 pub trait Wallet: Send + Sync {
     /// Does not look at [`Credential::hosts`]: whoever makes the connection checks the host it really connects to.
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError>;
+
+    /// What may be known of a credential, for whoever sends nothing: its public fields, and nothing is fetched for it. Written
+    /// down like any use.
+    async fn look(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        self.open(using).await
+    }
+
+    /// What was opened is not taken any more where it went. Whether the next [`open`](Self::open) has something else: it does
+    /// where the wallet fetches what it opens, and a kept value stays what it is.
+    async fn spent(&self, _tenant: &Tenant, _credential: &Credential) -> bool {
+        false
+    }
 }

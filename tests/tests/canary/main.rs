@@ -161,9 +161,12 @@ fn the_search_finds_a_secret_in_every_encoding() {
 #[test]
 fn templates_and_the_host_agree_on_placeholders() {
     for (alias, field) in [("a", "token"), ("my cred/ü", "x.y"), ("A-b_9", "~")] {
-        let written = noetl_flow::keychain::placeholder(alias, field);
-        assert_eq!(written, noetl_contract::placeholder::write(alias, field));
+        let seal = noetl_contract::placeholder::Seal::of(b"a key", "acme");
+        let written = noetl_flow::keychain::placeholder(Some(seal.text()), alias, field);
+        assert_eq!(written, seal.write(alias, field));
+        assert_eq!(noetl_flow::keychain::SEAL, noetl_contract::placeholder::SEAL);
         let found = noetl_contract::placeholder::find(&written);
+        assert!(seal.is_on(&found[0]));
         assert_eq!((found[0].alias.as_str(), found[0].field.as_str()), (alias, field));
     }
 }

@@ -22,6 +22,47 @@ pub async fn with_reveal(server: &Server, tenant: Option<&str>) -> Api {
     server.with_token(made["secret"].as_str().expect("a secret"))
 }
 
+/// A server that may reach this machine, and is ready.
+pub async fn reaching() -> Server {
+    let server = Server::start_with(&[("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true")]);
+    while server.nobody().get("/ready").await.status != 200 {}
+    server
+}
+
+/// Keeps a credential that may go to these hosts.
+pub async fn keep(api: &Api, name: &str, kind: &str, data: Value, hosts: &[&str]) {
+    let body = json!({"name": name, "type": kind, "data": data, "hosts": hosts});
+    api.post("/api/credentials", body).await.is(201);
+}
+
+/// Runs a workflow of these steps to its end.
+pub async fn run_steps(api: &Api, path: &str, workflow: Value) -> Value {
+    let document = json!({
+        "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": path, "path": path}, "workflow": workflow,
+    });
+    api.post("/api/catalog/register", json!({"content": document.to_string()})).await.is(201);
+    api.post("/api/execute?wait=300", json!({"path": path})).await.is(200).json()
+}
+
+/// Runs one step that completes; its result.
+pub async fn step(api: &Api, path: &str, tool: Value) -> Value {
+    let ended = run_steps(api, path, json!([{"step": "start", "tool": tool}])).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    ended["output"].clone()
+}
+
+/// Runs one step that fails; the code of its failure and whether it says that trying again may help.
+pub async fn failing(api: &Api, path: &str, mut tool: Value) -> (String, String) {
+    let set = json!({"code": "{{ output.error.code }}", "again": "{{ output.error.retryable }}"});
+    tool["name"] = json!("tried");
+    tool["spec"] = json!({"policy": {"rules": [{"else": {"then": {"do": "continue", "set": set}}}]}});
+    let told = json!({"name": "told", "kind": "noop", "result": "{{ code }} {{ again }}"});
+    let ended = run_steps(api, path, json!([{"step": "start", "tool": [tool, told]}])).await;
+    let told = ended["output"]["told"].as_str().unwrap_or_else(|| panic!("{ended}")).to_lowercase();
+    let (code, again) = told.split_once(' ').expect("two words");
+    (code.to_owned(), again.to_owned())
+}
+
 /// The command, on the folder of a server.
 pub fn noetl(server: &Server, arguments: &[&str]) -> Command {
     let mut command = Command::new(noetl_bin());

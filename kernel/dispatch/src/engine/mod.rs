@@ -14,13 +14,14 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use noetl_contract::Tenant;
+use noetl_contract::{Tenant, placeholder};
 use noetl_host::services::orchestration::{Cancel, Happening, Report, Resume, Start};
 use noetl_host::services::{chain, orchestration};
 use noetl_registry::playbooks::{PlaybookEntry, PlaybookPath, Playbooks};
 use noetl_store::log::file::FileLog;
 use noetl_store::log::{Log, ReadError};
 use noetl_store::projections::Projections;
+use noetl_store::wallet::Seals;
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -102,6 +103,7 @@ pub struct Shared {
     metrics: EngineMetrics,
     hub: Hub,
     environment: Vec<(String, String)>,
+    seals: Seals,
     lenient: bool,
     /// Somebody waits for the tables.
     hurry: Notify,
@@ -135,6 +137,8 @@ impl Shared {
         root: ExecutionId,
         requested_by: String,
     ) -> Start {
+        // Whoever renders the playbook writes placeholders, and nothing else can: not what it reads.
+        let seal = (placeholder::SEAL.to_owned(), self.seals.of(tenant).text().to_owned());
         Start {
             tenant: tenant.to_string(),
             path: entry.path.as_str().to_owned(),
@@ -144,7 +148,7 @@ impl Shared {
             parent,
             root: root.0,
             pool: None,
-            environment: self.environment.clone(),
+            environment: self.environment.iter().cloned().chain([seal]).collect(),
             lenient: self.lenient,
             trace: None,
             requested_by,

@@ -43,6 +43,7 @@ pub fn open(kernel: &Arc<Kernel>, options: &EngineOptions) -> Result<Engine, Sta
         metrics,
         hub: Hub::new(),
         environment: environment(options),
+        seals: kernel.wallet().seals().clone(),
         lenient: options.lenient,
         hurry: Notify::new(),
         checkpoints,

@@ -14,13 +14,13 @@ use async_trait::async_trait;
 use noetl_contract::Tenant;
 use noetl_host::caps::http_client::Outbound;
 use noetl_store::wallet::{
-    Audited, Change, Credential, Event, Learns, NewRecord, Record, Rotated, Status, Use, Vault, VaultError, Wallet,
-    WalletError,
+    Audited, Change, Credential, Event, Learns, NewRecord, Record, Rotated, Seals, Status, Use, Vault, VaultError,
+    Wallet, WalletError,
 };
 
 mod oauth2;
 
-use oauth2::Tokens;
+use oauth2::{TokenError, Tokens};
 
 /// See the module.
 pub struct Keeper {
@@ -36,6 +36,11 @@ impl Keeper {
 
     pub async fn put(&self, new: NewRecord, change: Change) -> Result<Record, VaultError> {
         self.with(move |vault| vault.put(new, &change)).await
+    }
+
+    /// What placeholders are written with.
+    pub fn seals(&self) -> &Seals {
+        self.vault.seals()
     }
 
     /// Of one tenant, or of all.
@@ -54,13 +59,14 @@ impl Keeper {
 
     /// The record with its values, for a person who may see them.
     pub async fn reveal(&self, using: Use) -> Result<(Record, Credential), VaultError> {
+        let tenant = using.tenant.clone();
         let opened = self.with(move |vault| {
             let record = vault.get(&using.tenant, &using.alias);
             let credential = vault.open_for(&using, Event::Revealed)?;
             Ok((record?, credential))
         });
         let (record, credential) = opened.await?;
-        self.learn(&credential);
+        self.learn(&tenant, &credential);
         Ok((record, credential))
     }
 
@@ -91,9 +97,9 @@ impl Keeper {
         tokio::task::spawn_blocking(move || work(&vault)).await.map_err(std::io::Error::other)?
     }
 
-    fn learn(&self, credential: &Credential) {
+    fn learn(&self, tenant: &Tenant, credential: &Credential) {
         let secrets = credential.fields.iter().filter(|(name, _)| !Credential::is_public(name));
-        secrets.for_each(|(_, value)| self.known.learn(value));
+        secrets.for_each(|(_, value)| self.known.learn(tenant, value));
     }
 }
 
@@ -102,14 +108,33 @@ impl Wallet for Keeper {
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
         let asked = using.clone();
         let credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
-        self.learn(&credential);
+        self.learn(&using.tenant, &credential);
         if credential.kind != oauth2::KIND {
             return Ok(Arc::new(credential));
         }
-        let fetched = self.tokens.token(&using.tenant, &credential).await;
-        let fetched = fetched.map_err(|reason| WalletError::Closed { alias: using.alias.clone(), reason })?;
-        self.learn(&fetched);
+        let alias = || using.alias.clone();
+        let fetched = self.tokens.token(&using.tenant, &credential).await.map_err(|error| match error {
+            TokenError::Refused(reason) => WalletError::Closed { alias: alias(), reason },
+            TokenError::Unreachable(reason) => WalletError::NoToken { alias: alias(), reason },
+        })?;
+        self.learn(&using.tenant, &fetched);
         Ok(Arc::new(fetched))
+    }
+
+    async fn look(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        let asked = using.clone();
+        let mut credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
+        self.learn(&using.tenant, &credential);
+        credential.keep_public();
+        Ok(Arc::new(credential))
+    }
+
+    async fn spent(&self, tenant: &Tenant, credential: &Credential) -> bool {
+        let is_fetched = credential.kind == oauth2::KIND;
+        if is_fetched {
+            self.tokens.spent(tenant, credential).await;
+        }
+        is_fetched
     }
 }
 

@@ -4,8 +4,10 @@
 //! 1. For one credential there is one request at a time; whoever else needs its token waits for that one's answer.
 //! 2. A token belongs to the revision of the credential it was fetched with: a changed secret takes effect at once.
 //! 3. What the other side says is bounded, and of its errors only the code of the standard is repeated.
+//! 4. A failure is told to whoever waited for that very request, and kept for nobody else: the next use asks again.
 //!
-//! A token is renewed while it is still good for a while, so when that fails it is used until its end.
+//! A token is renewed while it is still good for a while, so when that fails it is used until its end, and the issuer is left alone
+//! for a moment. One that is refused where it was sent is given up at once ([`Tokens::spent`]): an issuer can take it back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,6 +33,26 @@ const UNSAID: Duration = Duration::from_secs(300);
 /// A token is renewed when this is left of it, or a fifth of its life if that is less.
 const MARGIN: Duration = Duration::from_secs(60);
 
+/// How long an issuer that did not renew a good token is not asked again.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Why there is no token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenError {
+    /// The same request would fail again: a wrong secret, an address out of reach.
+    Refused(String),
+    /// It may not: no answer, or one that says "later".
+    Unreachable(String),
+}
+
+impl TokenError {
+    fn reason(&self) -> &str {
+        match self {
+            Self::Refused(reason) | Self::Unreachable(reason) => reason,
+        }
+    }
+}
+
 /// A token, and until when.
 struct Token {
     revision: u64,
@@ -39,8 +61,21 @@ struct Token {
     ends: Instant,
 }
 
+/// How the newest request ended that gave no token.
+struct Failed {
+    revision: u64,
+    at: Instant,
+    error: TokenError,
+}
+
+#[derive(Default)]
+struct Place {
+    token: Option<Token>,
+    failed: Option<Failed>,
+}
+
 /// The place of one credential's token; held while it is fetched.
-type Slot = Arc<tokio::sync::Mutex<Option<Token>>>;
+type Slot = Arc<tokio::sync::Mutex<Place>>;
 
 pub struct Tokens {
     http: Arc<dyn Outbound>,
@@ -76,25 +111,43 @@ impl Tokens {
     }
 
     /// The credential as a driver gets it: with a token and without what fetched it.
-    pub async fn token(&self, tenant: &Tenant, credential: &Credential) -> Result<Credential, String> {
+    pub async fn token(&self, tenant: &Tenant, credential: &Credential) -> Result<Credential, TokenError> {
+        let came = Instant::now();
         let slot = self.slots.lock().entry((tenant.clone(), credential.alias.clone())).or_default().clone();
-        let mut slot = slot.lock().await;
+        let mut place = slot.lock().await;
+        let Place { token, failed } = &mut *place;
+        token.take_if(|token| token.revision != credential.revision);
         let now = Instant::now();
-        let held = slot.as_ref().filter(|token| token.revision == credential.revision);
-        if held.is_none_or(|token| token.renew <= now) {
-            match self.fetch(tenant, credential).await {
-                Ok(token) => *slot = Some(token),
-                Err(reason) if held.is_some_and(|token| token.ends > now) => {
-                    tracing::warn!(
-                        alias = credential.alias,
-                        reason,
-                        "a token could not be renewed and is used to its end"
-                    );
-                }
-                Err(reason) => return Err(reason),
+        if token.as_ref().is_none_or(|token| token.renew <= now) {
+            let waited_for =
+                failed.as_ref().filter(|failed| failed.revision == credential.revision && failed.at >= came);
+            let waited_for = waited_for.map(|failed| failed.error.clone());
+            let asks = waited_for.is_none();
+            let fetched = match waited_for {
+                Some(error) => Err(error),
+                None => self.fetch(tenant, credential).await,
+            };
+            match fetched {
+                Ok(new) => (*token, *failed) = (Some(new), None),
+                Err(error) => match token.as_mut().filter(|token| token.ends > now) {
+                    Some(held) => {
+                        let (alias, reason) = (&credential.alias, error.reason());
+                        tracing::warn!(alias, reason, "a token could not be renewed and is used to its end");
+                        held.renew = now + PAUSE;
+                    }
+                    None => {
+                        // Its time is that of the request: one that is only passed on would be shared for ever.
+                        if asks {
+                            let (revision, at) = (credential.revision, Instant::now());
+                            *failed = Some(Failed { revision, at, error: error.clone() });
+                        }
+                        return Err(error);
+                    }
+                },
             }
         }
-        let token = slot.as_ref().ok_or("no token was fetched")?;
+        let no_token = || TokenError::Unreachable("no token was fetched".to_owned());
+        let token = token.as_ref().ok_or_else(no_token)?;
         let public = credential.fields.iter().filter(|(name, _)| Credential::is_public(name));
         let mut fields: BTreeMap<String, String> = public.map(|(name, value)| (name.clone(), value.clone())).collect();
         fields.insert("token".to_owned(), token.text.to_string());
@@ -107,22 +160,36 @@ impl Tokens {
         })
     }
 
-    async fn fetch(&self, tenant: &Tenant, credential: &Credential) -> Result<Token, String> {
+    /// Gives up a token that was refused where it was sent, unless there is a newer one already.
+    pub async fn spent(&self, tenant: &Tenant, credential: &Credential) {
+        let slot = self.slots.lock().get(&(tenant.clone(), credential.alias.clone())).cloned();
+        if let (Some(slot), Some(refused)) = (slot, credential.field("token")) {
+            slot.lock().await.token.take_if(|token| token.text.as_str() == refused);
+        }
+    }
+
+    async fn fetch(&self, tenant: &Tenant, credential: &Credential) -> Result<Token, TokenError> {
         let asked = Instant::now();
-        let answer = self.http.send(request(tenant, credential)?).await.map_err(|error| match error {
-            OutboundError::Invalid(reason) => format!("`token_url` cannot be asked: {reason}"),
-            OutboundError::Denied(reason) => format!("`token_url` is out of reach: {reason}"),
-            OutboundError::Timeout => format!("`token_url` did not answer within {} s", TIMEOUT.as_secs()),
-            OutboundError::Failed(reason) => format!("`token_url` did not answer: {reason}"),
+        let request = request(tenant, credential).map_err(TokenError::Refused)?;
+        let answer = self.http.send(request).await.map_err(|error| match error {
+            OutboundError::Invalid(reason) => TokenError::Refused(format!("`token_url` cannot be asked: {reason}")),
+            OutboundError::Denied(reason) => TokenError::Refused(format!("`token_url` is out of reach: {reason}")),
+            OutboundError::Timeout => {
+                TokenError::Unreachable(format!("`token_url` did not answer within {} s", TIMEOUT.as_secs()))
+            }
+            OutboundError::Failed(reason) => TokenError::Unreachable(format!("`token_url` did not answer: {reason}")),
         })?;
         let status = answer.status;
-        let body = whole(answer).await?;
-        if !(200..300).contains(&status) {
-            return Err(refusal(status, &body));
+        let body = whole(answer).await.map_err(TokenError::Unreachable)?;
+        match status {
+            200..300 => {}
+            408 | 429 | 500.. => return Err(TokenError::Unreachable(refusal(status, &body))),
+            _ => return Err(TokenError::Refused(refusal(status, &body))),
         }
         // Without the parser's words, which could repeat a part of the token.
-        let granted: Granted = serde_json::from_slice(&body)
-            .map_err(|_| format!("`token_url` answered {status} without an `access_token` in JSON"))?;
+        let granted: Granted = serde_json::from_slice(&body).map_err(|_| {
+            TokenError::Refused(format!("`token_url` answered {status} without an `access_token` in JSON"))
+        })?;
         let life = match granted.expires_in {
             Some(Seconds::Number(seconds)) => Some(seconds),
             Some(Seconds::Text(text)) => text.trim().parse().ok(),

@@ -44,7 +44,7 @@ impl Outbound for Issuer {
 struct Heard(Mutex<Vec<String>>);
 
 impl Learns for Heard {
-    fn learn(&self, value: &str) {
+    fn learn(&self, _tenant: &Tenant, value: &str) {
         self.0.lock().push(value.to_owned());
     }
 }
@@ -151,6 +151,72 @@ async fn a_refusal_is_told_without_the_words_of_the_other_side() {
         let refused = place.open().await.expect_err("no token").to_string();
         assert!(refused.contains(wanted) && !refused.contains("hunter2"), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_request_share_its_failure_and_the_next_one_asks_again() {
+    let answers = vec![(503, json!({})), (200, json!({"access_token": "T1", "expires_in": 3600}))];
+    let issuer = Arc::new(Issuer { answers: Mutex::new(answers), ..Issuer::default() });
+    let tokens = Tokens::new(issuer.clone());
+    let fields = [("token_url", "https://login.example.com/token"), ("client_id", "me"), ("client_secret", "one")];
+    let credential = Credential {
+        alias: "api".to_owned(),
+        kind: "oauth2".to_owned(),
+        fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        hosts: Vec::new(),
+        revision: 1,
+    };
+    let tenant = Tenant::main();
+    // The second comes while the first waits for the issuer.
+    let (one, two) = tokio::join!(tokens.token(&tenant, &credential), tokens.token(&tenant, &credential));
+    for failed in [one, two] {
+        assert_eq!(failed.map(drop), Err(TokenError::Unreachable("`token_url` answered 503".to_owned())));
+    }
+    assert_eq!(issuer.asked.lock().len(), 1, "one request for both");
+    assert_eq!(tokens.token(&tenant, &credential).await.expect("a token").field("token"), Some("T1"));
+}
+
+#[tokio::test]
+async fn what_would_fail_again_is_told_apart_from_what_may_not() {
+    let place =
+        place(&[(429, json!({})), (500, json!({})), (401, json!({"error": "invalid_client"})), (200, json!({}))]).await;
+    place.put_client("one", "body").await;
+    for again in [true, true, false, false] {
+        let failed = place.open().await.expect_err("no token");
+        assert_eq!(matches!(failed, WalletError::NoToken { .. }), again, "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_was_refused_is_fetched_anew_once() {
+    let granted = |token: &str| (200, json!({"access_token": token, "expires_in": 3600}));
+    let place = place(&[granted("T1"), granted("T2"), granted("T3")]).await;
+    place.put_client("one", "body").await;
+    let first = place.open().await.expect("opens");
+    let tenant = Tenant::main();
+    // Two requests went out with it and both came back.
+    assert!(place.keeper.spent(&tenant, &first).await);
+    assert_eq!(place.open().await.expect("opens").field("token"), Some("T2"));
+    assert!(place.keeper.spent(&tenant, &first).await, "there is a newer one to try");
+    assert_eq!(place.open().await.expect("opens").field("token"), Some("T2"), "which is not given up");
+    assert_eq!(place.issuer.asked.lock().len(), 2);
+    let mut kept = Credential::clone(&first);
+    kept.kind = "bearer".to_owned();
+    assert!(!place.keeper.spent(&tenant, &kept).await, "a kept value stays what it is");
+}
+
+#[tokio::test]
+async fn to_look_at_a_credential_fetches_nothing_and_shows_no_secret() {
+    let place = place(&[]).await;
+    place.put_client("one", "body").await;
+    let of = |text: &str| text.to_owned();
+    let using = Use { tenant: Tenant::main(), alias: of("api"), by: of("a"), call: of("c"), target: of("nowhere") };
+    let seen = place.keeper.look(&using).await.expect("opens");
+    assert_eq!(
+        (seen.kind.as_str(), seen.field("client_id"), seen.field("client_secret")),
+        ("oauth2", Some("me"), None)
+    );
+    assert!(place.issuer.asked.lock().is_empty());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use noetl_contract::PluginPath;
+use noetl_contract::{PluginPath, Tenant};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
@@ -43,6 +43,7 @@ pub struct CustomMetrics(Arc<Mutex<Families>>);
 impl CustomMetrics {
     fn record(
         &self,
+        tenant: &Tenant,
         path: &PluginPath,
         name: String,
         mut labels: Labels,
@@ -55,7 +56,7 @@ impl CustomMetrics {
             return Err(wit::MetricsError::InvalidName(format!("the label `{key}` is reserved or its value too long")));
         }
         for (_, value) in &mut labels {
-            if let Cow::Owned(masked) = noetl_scrub::known::server().mask(value) {
+            if let Cow::Owned(masked) = noetl_scrub::known::mask_for(tenant.as_str(), value) {
                 *value = masked;
             }
         }
@@ -101,7 +102,7 @@ fn check_name(name: &str) -> Result<(), wit::MetricsError> {
 
 impl CallState {
     fn report(&self, name: &str, labels: &Labels, value: Value) -> Result<(), wit::MetricsError> {
-        self.drivers.metrics.record(&self.identity.path, name.to_owned(), labels.clone(), value)
+        self.drivers.metrics.record(&self.identity.tenant, &self.identity.path, name.to_owned(), labels.clone(), value)
     }
 }
 
@@ -175,7 +176,13 @@ mod tests {
         let metrics = CustomMetrics::default();
         for _ in 0..2 {
             metrics
-                .record(&path("acme/a"), "rows".into(), vec![("kind".into(), "x".into())], Value::Counter(3))
+                .record(
+                    &Tenant::main(),
+                    &path("acme/a"),
+                    "rows".into(),
+                    vec![("kind".into(), "x".into())],
+                    Value::Counter(3),
+                )
                 .expect("valid");
         }
         let mut registry = Registry::default();
@@ -187,17 +194,19 @@ mod tests {
 
     #[test]
     fn a_label_that_is_a_known_secret_is_masked() {
-        noetl_scrub::known::server().learn("label-secret");
+        noetl_scrub::known::learn_for("main", "label-secret");
         let metrics = CustomMetrics::default();
         let label = ("kind".to_owned(), "label-secret".to_owned());
-        metrics.record(&path("acme/a"), "rows".into(), vec![label], Value::Counter(1)).expect("valid");
+        metrics.record(&Tenant::main(), &path("acme/a"), "rows".into(), vec![label], Value::Counter(1)).expect("valid");
         assert!(!format!("{metrics:?}").contains("label-secret"));
     }
 
     #[test]
     fn one_plugin_cannot_use_up_anothers_series() {
         let metrics = CustomMetrics::default();
-        let record = |who: &str, n: usize| metrics.record(&path(who), format!("m{n}"), vec![], Value::Gauge(1.0));
+        let record = |who: &str, n: usize| {
+            metrics.record(&Tenant::main(), &path(who), format!("m{n}"), vec![], Value::Gauge(1.0))
+        };
         assert!((0..MOST_SERIES).all(|n| record("acme/a", n).is_ok()));
         assert!(matches!(record("acme/a", MOST_SERIES), Err(wit::MetricsError::TooManySeries)));
         assert!(record("acme/b", 0).is_ok() && record("acme/a", 0).is_ok());
@@ -208,7 +217,10 @@ mod tests {
     fn names_that_would_break_the_text_format_are_refused() {
         let metrics = CustomMetrics::default();
         for bad in ["", "Rows", "rows-1", "1rows", "a\nb", "rows_total"] {
-            assert!(metrics.record(&path("acme/a"), bad.into(), vec![], Value::Counter(1)).is_err(), "{bad:?}");
+            assert!(
+                metrics.record(&Tenant::main(), &path("acme/a"), bad.into(), vec![], Value::Counter(1)).is_err(),
+                "{bad:?}"
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use noetl_contract::Capability;
 use noetl_store::index::Index;
 use noetl_store::payloads::Payloads;
-use noetl_store::wallet::Wallet;
+use noetl_store::wallet::{Seals, Wallet};
 use wasmtime::component::{HasSelf, Linker};
 
 use crate::bindings::noetl as wit;
@@ -20,6 +20,7 @@ pub mod files;
 pub mod http_client;
 pub mod kv;
 pub mod log;
+mod masking;
 pub mod metrics;
 pub mod nats;
 pub mod objects;
@@ -40,6 +41,8 @@ pub struct Drivers {
     pub programs: process::Programs,
     /// Where credentials are opened, by drivers that make connections.
     pub wallet: Arc<dyn Wallet>,
+    /// What placeholders are written with, and known by.
+    pub seals: Seals,
     pub files: files::Files,
     pub sql: sql::Databases,
     /// Largest payload a guest may write or receive.

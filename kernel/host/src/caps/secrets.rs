@@ -5,17 +5,19 @@
 //! placeholder stands for is decided by [`value_of`], for all of them alike.
 //!
 //! A guest needs no grant to *have* a placeholder, since playbooks write them into its arguments. What protects a
-//! credential is where it may go.
+//! credential is where it may go, and that data cannot have a placeholder in it: those of the host and of playbooks are
+//! tagged with the tenant's seal.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_contract::placeholder;
-use noetl_store::wallet::{Credential, WalletError};
+use noetl_contract::placeholder::Seal;
+use noetl_store::wallet::{Credential, WalletError, scheme};
 use serde_json::json;
 
 use crate::bindings::noetl::secrets::secrets as wit;
+use crate::caps::http_client::SIGNATURE;
 use crate::state::CallState;
 
 /// What a credential is opened for when only its kind is asked for.
@@ -47,25 +49,27 @@ fn field_of<'c>(credential: &'c Credential, field: &str) -> Option<&'c str> {
 }
 
 /// The headers that log a request in.
-fn headers_of(credential: &Credential) -> Result<Vec<(String, String)>, wit::SecretError> {
+fn headers_of(credential: &Credential, seal: &Seal) -> Result<Vec<(String, String)>, wit::SecretError> {
     let alias = &credential.alias;
     let authorization = |scheme: &str, field: &str| {
-        Ok(vec![("authorization".to_owned(), format!("{scheme} {}", placeholder::write(alias, field)))])
+        Ok(vec![("authorization".to_owned(), format!("{scheme} {}", seal.write(alias, field)))])
     };
     match credential.kind.as_str() {
         "bearer" | "oauth2" => authorization("Bearer", "token"),
         "basic" => authorization("Basic", BASIC),
         "api_key" => {
             let header = credential.field("header").unwrap_or(KEY_HEADER).to_ascii_lowercase();
-            Ok(vec![(header, placeholder::write(alias, "key"))])
+            Ok(vec![(header, seal.write(alias, "key"))])
         }
-        "hmac" => Err(wit::SecretError::Unsupported(format!(
-            "`{alias}` is a key to sign with, and requests are not signed by the host; \
-             use a credential of the type bearer, basic, api_key or oauth2"
-        ))),
+        // What stands for a signature; the request that leaves is signed.
+        "hmac" => {
+            let header = credential.field("header").unwrap_or(scheme::USUAL_HEADER).to_ascii_lowercase();
+            Ok(vec![(header, seal.write(alias, SIGNATURE))])
+        }
+        "s3" => Ok(vec![("authorization".to_owned(), seal.write(alias, SIGNATURE))]),
         kind => Err(wit::SecretError::Unsupported(format!(
             "`{alias}` is a `{kind}` credential, which HTTP has no header for; \
-             use one of the type bearer, basic, api_key or oauth2"
+             use one of the type bearer, basic, api_key, oauth2, hmac or s3"
         ))),
     }
 }
@@ -83,17 +87,23 @@ impl From<WalletError> for wit::SecretError {
         let text = error.to_string();
         match error {
             WalletError::Unknown { .. } => wit::SecretError::Unknown(text),
-            WalletError::NotForThere { .. } | WalletError::Closed { .. } | WalletError::Unavailable(_) => {
-                wit::SecretError::Unavailable(text)
-            }
+            WalletError::NotForThere { .. }
+            | WalletError::Closed { .. }
+            | WalletError::NoToken { .. }
+            | WalletError::Unavailable(_) => wit::SecretError::Unavailable(text),
         }
     }
 }
 
 impl CallState {
+    /// What placeholders of the call's tenant are written with.
+    pub(crate) fn seal(&self) -> Seal {
+        self.drivers.seals.of(&self.identity.tenant)
+    }
+
     async fn look_at(&mut self, alias: &str) -> Result<Arc<Credential>, wit::SecretError> {
         let (drivers, using) = (self.drivers.clone(), self.identity.using(alias, NOWHERE));
-        Ok(drivers.wallet.open(&using).await?)
+        Ok(drivers.wallet.look(&using).await?)
     }
 
     pub(crate) async fn describe_live(&mut self, alias: &str) -> Result<wit::Description, wit::SecretError> {
@@ -101,7 +111,8 @@ impl CallState {
     }
 
     pub(crate) async fn headers_live(&mut self, alias: &str) -> Result<Vec<(String, String)>, wit::SecretError> {
-        headers_of(&*self.look_at(alias).await?)
+        let credential = self.look_at(alias).await?;
+        headers_of(&credential, &self.seal())
     }
 }
 
@@ -114,7 +125,7 @@ impl wit::Host for CallState {
     async fn placeholder(&mut self, alias: String, field: String) -> wasmtime::Result<String> {
         self.charge(alias.len() + field.len())?;
         let with = || json!({ "alias": alias, "field": field });
-        Ok(self.taped("secrets.placeholder", with, |_| placeholder::write(&alias, &field))?)
+        Ok(self.taped("secrets.placeholder", with, |state| state.seal().write(&alias, &field))?)
     }
 
     async fn headers(&mut self, alias: String) -> wasmtime::Result<Result<Vec<(String, String)>, wit::SecretError>> {
@@ -139,7 +150,8 @@ mod tests {
 
     #[test]
     fn headers_have_placeholders_and_no_values() {
-        let token = "NOETL~SECRET~my.20cred~token~END";
+        let seal = Seal::of(b"a key", "main");
+        let token = seal.write("my cred", "token");
         for (kind, fields, header, value) in [
             ("bearer", [("token", "tok-1"), ("x", "")], "authorization", format!("Bearer {token}")),
             ("oauth2", [("token", "tok-1"), ("client_id", "c")], "authorization", format!("Bearer {token}")),
@@ -147,21 +159,26 @@ mod tests {
                 "basic",
                 [("user", "bob"), ("password", "tok-1")],
                 "authorization",
-                "Basic NOETL~SECRET~my.20cred~basic~END".to_owned(),
+                format!("Basic {}", seal.write("my cred", "basic")),
             ),
-            ("api_key", [("key", "tok-1"), ("header", "X-Key")], "x-key", "NOETL~SECRET~my.20cred~key~END".to_owned()),
+            ("api_key", [("key", "tok-1"), ("header", "X-Key")], "x-key", seal.write("my cred", "key")),
         ] {
-            let headers = headers_of(&credential(kind, &fields)).expect("headers");
+            let headers = headers_of(&credential(kind, &fields), &seal).expect("headers");
             assert_eq!(headers, [(header.to_owned(), value)]);
         }
-        let usual = headers_of(&credential("api_key", &[("key", "k")])).expect("headers");
+        let usual = headers_of(&credential("api_key", &[("key", "k")]), &seal).expect("headers");
         assert_eq!(usual[0].0, "x-api-key");
+        for (kind, header) in [("hmac", "x-signature"), ("s3", "authorization")] {
+            let signed = headers_of(&credential(kind, &[("secret", "tok-1")]), &seal).expect("headers");
+            assert_eq!(signed, [(header.to_owned(), seal.write("my cred", SIGNATURE))]);
+        }
     }
 
     #[test]
     fn what_has_no_header_says_so() {
-        for kind in ["hmac", "postgres", "nats", "s3"] {
-            let refused = headers_of(&credential(kind, &[("secret", "tok-1")])).expect_err("no header");
+        for kind in ["postgres", "nats"] {
+            let refused = headers_of(&credential(kind, &[("secret", "tok-1")]), &Seal::of(b"a key", "main"))
+                .expect_err("no header");
             assert!(
                 matches!(&refused, wit::SecretError::Unsupported(text) if text.contains("my cred")),
                 "{kind}: {refused:?}"

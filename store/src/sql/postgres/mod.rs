@@ -140,7 +140,8 @@ impl Run<'_> {
         let mut bounds = self.request.bounds;
         for statement in self.statements {
             let pool = lease.pool.clone();
-            let taking = Taking { objects: self.request.objects, bounds, payloads: self.payloads };
+            let Request { objects, hidden, .. } = self.request;
+            let taking = Taking { objects: *objects, bounds, hidden, payloads: self.payloads };
             match statement.run(lease.connection()?, &pool, &taking).await {
                 Ok((ended, after)) => {
                     bounds = bounds.after(&ended);
@@ -193,7 +194,7 @@ impl Run<'_> {
 mod tests {
     use serde_json::json;
 
-    use super::super::Bounds;
+    use super::super::{Bounds, Hidden};
     use super::*;
 
     fn request(script: &str) -> Request {
@@ -205,6 +206,7 @@ mod tests {
             objects: true,
             time: Duration::from_secs(5),
             bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
+            hidden: Hidden::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use postgres_protocol::{IsNull, Oid};
 use serde_json::Value;
 
 use super::super::cells::{Cell, Collector};
-use super::super::{Bounds, Column, Done, SqlError};
+use super::super::{Bounds, Column, Done, Hidden, SqlError};
 use super::pool::Pool;
 use super::types::{Kind, Type, bound, known};
 use super::wire::{Connection, fault, out_of_turn, unwritable};
@@ -33,6 +33,7 @@ pub(super) struct Statement<'v> {
 pub(super) struct Taking<'t> {
     pub(super) objects: bool,
     pub(super) bounds: Bounds,
+    pub(super) hidden: &'t Hidden,
     pub(super) payloads: &'t Payloads,
 }
 
@@ -147,7 +148,7 @@ impl Statement<'_> {
                 .into_iter()
                 .zip(&kinds)
                 .map(|((name, _), of)| (Column { name, kind: of.name.clone() }, of.kind.shape()));
-            Collector::new(columns.collect(), taking.objects, taking.bounds, taking.payloads)
+            Collector::new(columns.collect(), taking.objects, taking.bounds, taking.payloads).hiding(taking.hidden)
         });
         let mut status = String::new();
         let mut failed = None;

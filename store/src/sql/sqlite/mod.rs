@@ -143,7 +143,8 @@ impl Script<'_> {
             })
             .collect();
         let width = columns.len();
-        let mut collector = Collector::new(columns, self.request.objects, bounds, self.payloads);
+        let collector = Collector::new(columns, self.request.objects, bounds, self.payloads);
+        let mut collector = collector.hiding(&self.request.hidden);
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|error| wrong(error, number))? {
             let cells = (0..width).map(|place| row.get_ref(place).map_or(Cell::Null, cell));

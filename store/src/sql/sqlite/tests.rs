@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::sql::Rows;
+use crate::sql::{Hidden, Rows};
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -42,6 +42,7 @@ fn request(script: &str) -> Request {
         objects: true,
         time: Duration::from_secs(60),
         bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
+        hidden: Hidden::default(),
     }
 }
 

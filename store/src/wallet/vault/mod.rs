@@ -29,14 +29,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use noetl_contract::Tenant;
 use noetl_contract::manifest::HostPattern;
 use parking_lot::Mutex;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use rusqlite::{Connection, TransactionBehavior};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::keys::{KeyError, KeySource, Keyring};
+use super::keys::{KEY_BYTES, KeyError, KeySource, Keyring};
 use super::kinds::{Fields, Kind};
 use super::seal::{self, Identity, SealError, Sealed};
-use super::{Credential, Use};
+use super::{Credential, Seals, Use};
 
 mod audit;
 mod rotate;
@@ -138,6 +139,14 @@ impl Drop for Inside {
     }
 }
 
+/// A key of the wrong size is made anew: placeholders of before stand for nothing then, and no secret goes anywhere.
+fn seals(records: &Connection) -> Result<Seals, VaultError> {
+    let mut made = [0; KEY_BYTES];
+    SystemRandom::new().fill(&mut made).map_err(|_| KeyError::NoRandomness)?;
+    let key = tables::placeholder_key(records, &made)?;
+    Ok(Seals::new(key.try_into().unwrap_or(made)))
+}
+
 pub struct Vault {
     records: Mutex<Connection>,
     audit: Audit,
@@ -145,6 +154,7 @@ pub struct Vault {
     keys: Mutex<Arc<Keyring>>,
     source: KeySource,
     rotating: tokio::sync::Mutex<()>,
+    seals: Seals,
 }
 
 impl Vault {
@@ -155,13 +165,20 @@ impl Vault {
         let records = tables::connect(file)?;
         let audit = Audit::open(file, retention)?;
         let keys = keys_for(tables::keys_in_use(&records)?, &source).await?;
+        let seals = seals(&records)?;
         Ok(Arc::new(Self {
             records: Mutex::new(records),
             audit,
             keys: Mutex::new(Arc::new(keys)),
             source,
             rotating: tokio::sync::Mutex::new(()),
+            seals,
         }))
+    }
+
+    /// What placeholders are written with.
+    pub fn seals(&self) -> &Seals {
+        &self.seals
     }
 
     /// Keeps a credential, in place of the one of the same alias if there is one.

@@ -54,6 +54,13 @@ pub fn connect(file: &Path) -> Result<Connection, VaultError> {
     Ok(connection)
 }
 
+/// The key placeholders are tagged with; `made` if there is none yet.
+pub fn placeholder_key(connection: &Connection, made: &[u8]) -> rusqlite::Result<Vec<u8>> {
+    connection.execute_batch("CREATE TABLE IF NOT EXISTS placeholders (key BLOB NOT NULL)")?;
+    connection.execute("INSERT INTO placeholders SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM placeholders)", [made])?;
+    connection.query_row("SELECT key FROM placeholders", [], |row| row.get(0))
+}
+
 /// A connection whose changes survive the process at once, and a power cut a little later.
 pub fn connect_unsynced(file: &Path) -> rusqlite::Result<Connection> {
     prepared(file, "NORMAL")

@@ -1,28 +1,28 @@
 //! Secrets in a request, and out of its answer.
 //!
 //! Placeholders in the address, in the values of headers and in a body of text are replaced right before the request
-//! is sent, each after a check that its credential may go to the very host and port of this request. What comes back is
-//! masked by what went out, in every way it may be written: a host that echoes a request tells the guest nothing.
+//! is sent, each after a check that its credential may go to the very host and port of this request. What goes out is
+//! known as a secret of the tenant from then on, and what comes back is masked by all of those, in every way they may be
+//! written: a host that echoes a request, this one or an earlier one, tells the guest nothing.
 //!
 //! Invariants:
-//! 1. Nothing is sent while any placeholder of a request cannot be replaced.
+//! 1. Nothing is sent while any placeholder of a request cannot be replaced. What has not the tenant's seal on it is none.
 //! 2. A value never changes where a request goes or how it is read: it is encoded for the place it stands in, and the
 //!    host of the address is compared before and after.
 //! 3. A request with a secret asks for an answer that can be read: one that is compressed is refused, since what is in it
 //!    cannot be masked.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::stream::{self, BoxStream, StreamExt as _};
-use noetl_contract::placeholder;
-use noetl_scrub::{Stream, Values};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use noetl_contract::Tenant;
+use noetl_contract::placeholder::{self, Seal};
+use noetl_scrub::{Values, known};
+use noetl_store::wallet::{Credential, Use, Wallet};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{OutboundError, OutboundResponse};
+use super::{OutboundError, OutboundResponse, opening};
+use crate::caps::masking::Secrets;
 use crate::caps::secrets::value_of;
 
 /// Larger bodies are sent as they are.
@@ -77,33 +77,35 @@ fn percent(value: &str) -> String {
     utf8_percent_encode(value, UNRESERVED).to_string()
 }
 
-/// What went out, to be masked in what comes back.
+/// What went out, to be told from other text where an answer sends the client next.
 #[derive(Debug)]
 pub(super) struct Sent {
-    values: Arc<Values>,
+    values: Values,
     /// The placeholder of each value.
     placeholders: Vec<String>,
+    /// Where placeholders were replaced from.
+    credentials: Vec<Arc<Credential>>,
 }
 
 /// Replaces all placeholders of a request to this host and port; nothing is there to mask when there was none.
 pub(super) async fn inject(
     wallet: &dyn Wallet,
     using: impl Fn(&str, &str) -> Use,
-    host: &str,
-    port: u16,
+    seal: &Seal,
+    (host, port): (&str, u16),
     parts: Parts<'_>,
 ) -> Result<Option<Sent>, OutboundError> {
-    let aliases = aliases(&parts);
+    let aliases = aliases(seal, &parts);
     if aliases.is_empty() {
         return Ok(None);
     }
     let target = format!("{host}:{port}");
-    let mut opened = Opened { credentials: BTreeMap::new(), replaced: Vec::new() };
+    let mut opened = Opened { seal, credentials: BTreeMap::new(), replaced: Vec::new() };
+    let mut tenant = None;
     for alias in aliases {
-        let credential = wallet.open(&using(&alias, &target)).await.map_err(refused)?;
-        if !credential.may_go_to(host.trim_matches(['[', ']']), port) {
-            return Err(refused(WalletError::NotForThere { alias, target }));
-        }
+        let using = using(&alias, &target);
+        let credential = opening::open(wallet, &using, host, port).await?;
+        tenant = Some(using.tenant);
         opened.credentials.insert(alias, credential);
     }
     let before = origin(parts.url);
@@ -118,15 +120,15 @@ pub(super) async fn inject(
     if let Some((body, form)) = parts.body {
         *body = opened.replace(body, |value| form.encode(value))?;
     }
-    Ok(Some(opened.sent()))
+    Ok(tenant.map(|tenant| opened.sent(&tenant)))
 }
 
-fn aliases(parts: &Parts<'_>) -> Vec<String> {
+fn aliases(seal: &Seal, parts: &Parts<'_>) -> Vec<String> {
     let headers = parts.headers.iter().map(|(_, value)| value.as_str());
     let texts =
         std::iter::once(parts.url.as_str()).chain(headers).chain(parts.body.iter().map(|(body, _)| body.as_str()));
-    let mut aliases: Vec<String> =
-        texts.filter(|text| placeholder::may_have(text)).flat_map(placeholder::find).map(|found| found.alias).collect();
+    let found = texts.filter(|text| placeholder::may_have(text)).flat_map(placeholder::find);
+    let mut aliases: Vec<String> = found.filter(|found| seal.is_on(found)).map(|found| found.alias).collect();
     aliases.sort_unstable();
     aliases.dedup();
     aliases
@@ -138,30 +140,22 @@ fn origin(url: &str) -> Option<(String, String, Option<u16>)> {
     Some((url.scheme().to_owned(), url.host_str()?.to_owned(), url.port_or_known_default()))
 }
 
-fn refused(error: WalletError) -> OutboundError {
-    let text = error.to_string();
-    match error {
-        WalletError::Unavailable(_) => OutboundError::Failed(text),
-        WalletError::Unknown { .. } | WalletError::NotForThere { .. } | WalletError::Closed { .. } => {
-            OutboundError::Denied(text)
-        }
-    }
-}
-
 /// The credentials of one request.
-struct Opened {
+struct Opened<'s> {
+    seal: &'s Seal,
     credentials: BTreeMap<String, Arc<Credential>>,
     /// Secrets that went out, each with its placeholder.
     replaced: Vec<(String, String)>,
 }
 
-impl Opened {
+impl Opened<'_> {
     fn replace(&mut self, text: &str, encode: impl Fn(&str) -> String) -> Result<String, OutboundError> {
         if !placeholder::may_have(text) {
             return Ok(text.to_owned());
         }
-        let (mut filled, mut copied) = (String::with_capacity(text.len()), 0);
-        for found in placeholder::find(text) {
+        let (mut filled, mut copied, seal) = (String::with_capacity(text.len()), 0, self.seal);
+        // What is not sealed is a text that happens to look so, and is sent as it is.
+        for found in placeholder::find(text).into_iter().filter(|found| seal.is_on(found)) {
             let (alias, field) = (&found.alias, &found.field);
             let value = self.credentials.get(alias).and_then(|credential| value_of(credential, field));
             let value = value
@@ -180,77 +174,75 @@ impl Opened {
         if Credential::is_public(field) {
             return;
         }
-        let placeholder = placeholder::write(alias, field);
+        let placeholder = self.seal.write(alias, field);
         if self.replaced.iter().all(|(known, _)| *known != placeholder) {
             self.replaced.push((placeholder, value));
         }
     }
 
-    fn sent(self) -> Sent {
+    fn sent(self, tenant: &Tenant) -> Sent {
         let mut pairs = self.replaced;
         // A part of what went out may be told alone: the password of `user:password`.
         for (alias, credential) in &self.credentials {
             let secrets = credential.fields.iter().filter(|(field, _)| !Credential::is_public(field));
-            pairs.extend(secrets.map(|(field, value)| (placeholder::write(alias, field), value.clone())));
+            pairs.extend(secrets.map(|(field, value)| (self.seal.write(alias, field), value.clone())));
         }
-        let values = Arc::new(Values::new(pairs.iter().map(|(_, value)| value.as_str())));
-        Sent { values, placeholders: pairs.into_iter().map(|(placeholder, _)| placeholder).collect() }
+        pairs.iter().for_each(|(_, value)| known::learn_for(tenant.as_str(), value));
+        let values = Values::new(pairs.iter().map(|(_, value)| value.as_str()));
+        let placeholders = pairs.into_iter().map(|(placeholder, _)| placeholder).collect();
+        Sent { values, placeholders, credentials: self.credentials.into_values().collect() }
     }
 }
 
 impl Sent {
-    /// An error without what went out: clients like to name the whole address.
-    pub(super) fn mask_error(&self, error: OutboundError) -> OutboundError {
-        let mask = |text: String| self.values.mask(&text).into_owned();
-        match error {
-            OutboundError::Invalid(text) => OutboundError::Invalid(mask(text)),
-            OutboundError::Denied(text) => OutboundError::Denied(mask(text)),
-            OutboundError::Failed(text) => OutboundError::Failed(mask(text)),
-            OutboundError::Timeout => OutboundError::Timeout,
-        }
-    }
-
-    /// An answer without what went out. Where it sends the client next has the placeholders again, so that a redirect
-    /// can be followed; whether its host may have them is checked like the first time.
-    pub(super) fn mask(self, mut answer: OutboundResponse) -> Result<OutboundResponse, OutboundError> {
-        let compressed = |(name, value): &(String, String)| {
-            name.eq_ignore_ascii_case("content-encoding") && !value.trim().eq_ignore_ascii_case("identity")
-        };
-        if let Some((_, encoding)) = answer.headers.iter().find(|header| compressed(header)) {
-            let text = format!("the answer is encoded as `{encoding}`, so that secrets in it cannot be masked");
-            return Err(self.mask_error(OutboundError::Failed(text)));
-        }
-        for (name, value) in &mut answer.headers {
-            *value = match name.eq_ignore_ascii_case("location") {
-                true => self.values.replace(value, |place| &self.placeholders[place]).into_owned(),
-                false => self.values.mask(value).into_owned(),
-            };
-        }
-        // The body may have another length afterwards.
-        answer.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-length"));
-        answer.body = masked(answer.body, self.values);
-        Ok(answer)
+    /// The credentials whose values went out.
+    pub(super) fn credentials(&self) -> &[Arc<Credential>] {
+        &self.credentials
     }
 }
 
-fn masked(body: BoxStream<'static, io::Result<Bytes>>, values: Arc<Values>) -> BoxStream<'static, io::Result<Bytes>> {
-    if values.is_empty() {
-        return body;
+/// An error without secrets: clients like to name the whole address.
+pub(super) fn mask_error(secrets: &Secrets, error: OutboundError) -> OutboundError {
+    match error {
+        OutboundError::Invalid(text) => OutboundError::Invalid(secrets.masked(text)),
+        OutboundError::Denied(text) => OutboundError::Denied(secrets.masked(text)),
+        OutboundError::Failed(text) => OutboundError::Failed(secrets.masked(text)),
+        OutboundError::Timeout => OutboundError::Timeout,
     }
-    let masking = Stream::new(values.clone());
-    stream::unfold((body, Some(masking)), move |(mut body, masking)| {
-        let values = values.clone();
-        async move {
-            let mut masking = masking?;
-            let (piece, masking) = match body.next().await {
-                Some(Ok(piece)) => (Ok(Bytes::from(masking.push(&piece))), Some(masking)),
-                Some(Err(error)) => (Err(io::Error::other(values.mask(&error.to_string()).into_owned())), None),
-                None => (Ok(Bytes::from(masking.finish())), None),
-            };
-            Some((piece, (body, masking)))
+}
+
+/// An answer without secrets. Where it sends the client next has the placeholders of what went out again, so that a redirect
+/// can be followed; whether its host may have them is checked like the first time.
+pub(super) fn mask(
+    secrets: &[Secrets],
+    sent: Option<&Sent>,
+    mut answer: OutboundResponse,
+) -> Result<OutboundResponse, OutboundError> {
+    if let Some(sent) = sent {
+        answer = unpacked(answer)?;
+        for (_, to) in answer.headers.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("location")) {
+            *to = sent.values.replace(to, |place| &sent.placeholders[place]).into_owned();
         }
-    })
-    .boxed()
+    }
+    for secrets in secrets {
+        secrets.mask_pairs(&mut answer.headers);
+        answer.body = secrets.mask_pieces(answer.body);
+    }
+    Ok(answer)
+}
+
+/// An answer that can be masked.
+pub(super) fn unpacked(answer: OutboundResponse) -> Result<OutboundResponse, OutboundError> {
+    let compressed = |(name, value): &&(String, String)| {
+        name.eq_ignore_ascii_case("content-encoding") && !value.trim().eq_ignore_ascii_case("identity")
+    };
+    match answer.headers.iter().find(compressed) {
+        Some((_, encoding)) => {
+            let text = format!("the answer is encoded as `{encoding}`, so that secrets in it cannot be masked");
+            Err(OutboundError::Failed(text))
+        }
+        None => Ok(answer),
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Requests with placeholders in them, and what is left of a secret in the answer.
 
 use async_trait::async_trait;
-use noetl_contract::Tenant;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt as _};
 use noetl_contract::manifest::HostPattern;
+use noetl_store::wallet::WalletError;
 
 use super::*;
 
@@ -55,19 +57,24 @@ impl Request {
         let url = reqwest::Url::parse(&self.url).expect("an address");
         let (host, port) = (url.host_str().expect("a host").to_owned(), url.port_or_known_default().expect("a port"));
         let body = self.body.as_mut().map(|(text, form)| (text, *form));
-        inject(&Two, using, &host, port, Parts { url: &mut self.url, headers: &mut self.headers, body }).await
+        inject(&Two, using, &seal(), (&host, port), Parts { url: &mut self.url, headers: &mut self.headers, body })
+            .await
     }
 }
 
+fn seal() -> Seal {
+    Seal::of(b"a key", "main")
+}
+
 fn token() -> String {
-    placeholder::write("api", "token")
+    seal().write("api", "token")
 }
 
 #[tokio::test]
 async fn each_place_gets_the_value_as_it_is_written_there() {
     let mut request = Request::to(&format!("https://api.example.com/a?t={}", token()));
     request.headers = vec![
-        ("authorization".to_owned(), format!("Basic {}", placeholder::write("shop", "basic"))),
+        ("authorization".to_owned(), format!("Basic {}", seal().write("shop", "basic"))),
         ("Accept-Encoding".to_owned(), "gzip".to_owned()),
         ("x".to_owned(), "plain".to_owned()),
     ];
@@ -94,6 +101,26 @@ async fn a_request_without_placeholders_is_left_alone() {
 }
 
 #[tokio::test]
+async fn what_has_not_the_tenants_seal_is_sent_as_the_text_it_is() {
+    let tag = placeholder::find(&token()).remove(0).tag;
+    for forged in [
+        "NOETL~SECRET~api~token~END".to_owned(),
+        format!("NOETL~SECRET~api~token~{}~END", "0".repeat(tag.len())),
+        format!("NOETL~SECRET~shop~password~{tag}~END"),
+        Seal::of(b"a key", "acme").write("api", "token"),
+    ] {
+        let mut request = Request::to(&format!("https://api.example.com/?t={forged}"));
+        request.body = Some((format!("{forged} "), Form::Text));
+        assert!(request.inject().await.expect("nothing to open").is_none(), "{forged}");
+        assert!(request.url.ends_with(&forged));
+        // Beside one that is good it stays what it is too.
+        request.body = Some((format!("{forged} {}", token()), Form::Text));
+        assert!(request.inject().await.expect("allowed").is_some());
+        assert_eq!(request.body.expect("a body").0, format!("{forged} {TOKEN}"));
+    }
+}
+
+#[tokio::test]
 async fn a_credential_goes_to_its_own_hosts_alone_and_the_refusal_names_both() {
     for url in ["https://evil.example/", "https://api.example.com.evil.example/", "http://[::1]:8080/"] {
         let mut request = Request::to(url);
@@ -115,7 +142,7 @@ async fn a_secret_cannot_become_the_host() {
     request.inject().await.expect("before the host it is as good as in a header");
     let mut parts_url = format!("https://{}.api.example.com/", token());
     let parts = Parts { url: &mut parts_url, headers: &mut Vec::new(), body: None };
-    let refused = inject(&Two, using, "api.example.com", 443, parts).await;
+    let refused = inject(&Two, using, &seal(), ("api.example.com", 443), parts).await;
     assert!(matches!(refused, Err(OutboundError::Invalid(_))), "{refused:?}");
 }
 
@@ -123,7 +150,7 @@ async fn a_secret_cannot_become_the_host() {
 async fn what_cannot_be_opened_is_refused_with_its_reason() {
     let with = |alias: &str, field: &str| {
         let mut request = Request::to("https://api.example.com/");
-        request.headers = vec![("x".to_owned(), placeholder::write(alias, field))];
+        request.headers = vec![("x".to_owned(), seal().write(alias, field))];
         async move { request.inject().await.expect_err("refused") }
     };
     assert!(matches!(with("nobody", "token").await, OutboundError::Denied(text) if text.contains("`nobody`")));
@@ -139,7 +166,7 @@ fn answer(headers: &[(&str, &str)], pieces: Vec<String>) -> OutboundResponse {
 
 async fn sent() -> Sent {
     let mut request = Request::to(&format!("https://api.example.com/?t={}", token()));
-    request.headers = vec![("authorization".to_owned(), format!("Basic {}", placeholder::write("shop", "basic")))];
+    request.headers = vec![("authorization".to_owned(), format!("Basic {}", seal().write("shop", "basic")))];
     request.inject().await.expect("allowed").expect("with secrets")
 }
 
@@ -149,7 +176,8 @@ async fn what_comes_back_is_masked_across_pieces_and_in_every_form() {
     let echo = format!("{echo} Ym9iOnBhc3M6d29yZA== pass:word e");
     let letters: Vec<String> = echo.chars().map(String::from).collect();
     let to = "https://api.example.com/b?t=t0ken%2Fwith%20%22all%22%20%26%20%C3%B6";
-    let masked = sent().await.mask(answer(&[("x-echo", TOKEN), ("Location", to)], letters)).expect("readable");
+    let (sent, answer) = (sent().await, answer(&[("x-echo", TOKEN), ("Location", to)], letters));
+    let masked = mask(&[Secrets::of(&Tenant::main())], Some(&sent), answer).expect("readable");
     assert_eq!(masked.headers[0].1, "[REDACTED]");
     assert_eq!(masked.headers[1].1, format!("https://api.example.com/b?t={}", token()));
     let body: Vec<Bytes> = masked.body.map(|piece| piece.expect("whole")).collect().await;
@@ -159,10 +187,23 @@ async fn what_comes_back_is_masked_across_pieces_and_in_every_form() {
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_refused_and_errors_are_masked() {
-    let packed = sent().await.mask(answer(&[("content-encoding", "gzip")], Vec::new()));
+    let (sent, secrets) = (sent().await, Secrets::of(&Tenant::main()));
+    let packed = mask(std::slice::from_ref(&secrets), Some(&sent), answer(&[("content-encoding", "gzip")], Vec::new()));
     assert!(matches!(packed.map(|_| ()), Err(OutboundError::Failed(text)) if text.contains("gzip")));
-    let error = sent().await.mask_error(OutboundError::Failed(format!("connect to ?t={TOKEN}")));
+    let error = mask_error(&secrets, OutboundError::Failed(format!("connect to ?t={TOKEN}")));
     assert_eq!(error, OutboundError::Failed("connect to ?t=[REDACTED]".to_owned()));
+    mask(&[secrets], None, answer(&[("content-encoding", "gzip")], Vec::new())).expect("nothing was sent with it");
+}
+
+#[tokio::test]
+async fn what_an_earlier_request_sent_is_masked_in_every_later_answer() {
+    sent().await;
+    let kept = format!("kept: {TOKEN}, &#246; is no secret");
+    let kept = answer(&[("x-kept", TOKEN), ("Location", "https://api.example.com/?t=t0ken%2Fwith")], vec![kept]);
+    let masked = mask(&[Secrets::of(&Tenant::main())], None, kept).expect("readable");
+    assert_eq!(masked.headers[0].1, "[REDACTED]");
+    let body: Vec<Bytes> = masked.body.map(|piece| piece.expect("whole")).collect().await;
+    assert_eq!(body.concat(), b"kept: [REDACTED], &#246; is no secret");
 }
 
 #[test]

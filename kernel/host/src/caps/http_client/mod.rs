@@ -4,10 +4,14 @@
 //! resolves to must be one the operator permits ([`egress`](crate::egress)). The second runs inside the resolver
 //! that the connection itself uses. Redirects are not followed here: whoever follows one sends a request of its
 //! own, which is checked like the first. Bodies are streamed in both directions, and the answer is bounded like any
-//! payload. Placeholders of secrets are replaced on the way out, and secrets masked on the way in (`injection`).
+//! payload. Placeholders of secrets are replaced on the way out (`injection`), what a credential signs is signed last
+//! (`signing`), and on the way in every answer is without the secrets of the tenant, whether this request had one in it or not.
+//!
+//! A token that the wallet fetched and the other side answers with 401 is fetched anew, and the request sent once more: a
+//! token can be taken back before its time. Its body is still there, and a request that was not let in has done nothing.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -15,15 +19,21 @@ use futures::stream::{BoxStream, StreamExt};
 use noetl_contract::{Tenant, placeholder};
 use wasmtime::component::Resource;
 
+use super::Drivers;
+use super::masking::Secrets;
 use super::payload::{Payload, WriteError, Writer};
 use crate::bindings::noetl::http_client::http_client as wit;
-use crate::state::CallState;
+use crate::state::{CallState, Identity};
 
 mod direct;
 mod injection;
+mod opening;
+mod signing;
 
 pub use direct::Direct;
-use injection::{Form, LARGEST_BODY, Parts, Sent, inject};
+use injection::{Form, LARGEST_BODY, Parts, Sent, inject, mask, mask_error, unpacked};
+pub(crate) use signing::SIGNATURE;
+use signing::{Leaving, signer};
 
 const MOST_HEADERS: usize = 100;
 
@@ -113,7 +123,8 @@ impl CallState {
         Duration::from_millis(self.meter.limits().wall_ms).saturating_sub(self.started.elapsed())
     }
 
-    async fn outbound(&mut self, request: wit::Request) -> wasmtime::Result<Result<Outgoing, wit::HttpError>> {
+    /// A request of the guest's, if it may be sent as it is.
+    fn draft(&mut self, request: wit::Request) -> wasmtime::Result<Result<Draft, wit::HttpError>> {
         let body = request.body.map(|body| self.take_in(body)).transpose()?;
         let (host, port) = match reqwest::Url::parse(&request.url) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => {
@@ -149,44 +160,108 @@ impl CallState {
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
             headers.push(("idempotency-key".to_owned(), self.identity.idempotency_key.clone()));
         }
-        let (mut url, drivers) = (request.url, self.drivers.clone());
-        let mut text = match body.as_ref().map(|body| readable(body, &headers, &drivers.payloads)) {
-            Some(reading) => match reading.await {
-                Ok(text) => text,
-                Err(error) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
-            },
-            None => None,
-        };
-        let parts =
-            Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
-        let identity = self.identity.clone();
-        let using = move |alias: &str, target: &str| identity.using(alias, target);
-        let sent = match inject(&*drivers.wallet, using, &host, port, parts).await {
-            Ok(sent) => sent,
-            Err(error) => return Ok(Err(error.into())),
-        };
-        let body = match (body, text) {
-            (Some(body), Some((text, _))) if sent.is_some() => Some(Payload::memory(text.into(), body.media_type())),
-            (body, _) => body,
-        };
         let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
-        let request = OutboundRequest {
-            tenant: self.identity.tenant.clone(),
+        Ok(Ok(Draft {
+            host,
+            port,
             method: request.method,
-            url,
+            url: request.url,
             headers,
-            body: body.map(|body| (body.size(), body.stream(drivers.payloads.clone()))),
+            body,
+            began: Instant::now(),
             timeout: asked.min(self.time_left() + AFTER_THE_CALL),
             verified,
-        };
-        Ok(Ok(Outgoing { request, sent }))
+        }))
     }
+}
+
+/// A request that was checked, with placeholders in the place of secrets.
+struct Draft {
+    host: String,
+    port: u16,
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Option<Payload>,
+    began: Instant,
+    timeout: Duration,
+    verified: bool,
 }
 
 /// A request ready to leave, and the secrets in it.
 struct Outgoing {
     request: OutboundRequest,
     sent: Option<Sent>,
+    /// Its signature, if it has one.
+    signature: Option<Secrets>,
+}
+
+/// Puts the secrets into a request.
+async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<Outgoing, OutboundError> {
+    let using = |alias: &str, target: &str| identity.using(alias, target);
+    let (wallet, seal) = (&*drivers.wallet, drivers.seals.of(&identity.tenant));
+    let to = (draft.host.as_str(), draft.port);
+    let (mut url, mut headers) = (draft.url.clone(), draft.headers.clone());
+    let signer = signer(wallet, using, &seal, to, &mut headers).await?;
+    let mut text = match &draft.body {
+        Some(body) => readable(body, &headers, &drivers.payloads).await.map_err(unread)?,
+        None => None,
+    };
+    let parts = Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
+    let sent = inject(wallet, using, &seal, to, parts).await?;
+    if Secrets::of(&identity.tenant).values().is_some() {
+        // What is packed cannot be masked, so it is not asked for.
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept-encoding"));
+    }
+    let body = match (&draft.body, text) {
+        (Some(body), Some((text, _))) if sent.is_some() => Some(Payload::memory(text.into(), body.media_type())),
+        (body, _) => body.clone(),
+    };
+    let signature = match signer {
+        Some(signer) => {
+            let (method, url, headers) = (draft.method.as_str(), &mut url, &mut headers);
+            let leaving = Leaving { method, url, headers, body: body.as_ref(), payloads: &drivers.payloads };
+            Some(signer.sign(leaving).await?)
+        }
+        None => None,
+    };
+    let request = OutboundRequest {
+        tenant: identity.tenant.clone(),
+        method: draft.method.clone(),
+        url,
+        headers,
+        body: body.map(|body| (body.size(), body.stream(drivers.payloads.clone()))),
+        timeout: draft.timeout.saturating_sub(draft.began.elapsed()),
+        verified: draft.verified,
+    };
+    Ok(Outgoing { request, sent, signature })
+}
+
+fn unread(error: io::Error) -> OutboundError {
+    OutboundError::Failed(error.to_string())
+}
+
+/// Sends a request; its answer has no secret in it.
+async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<OutboundResponse, OutboundError> {
+    let mut renewed = false;
+    loop {
+        let known = || Secrets::of(&identity.tenant);
+        let Outgoing { request, sent, signature } =
+            fill(drivers, identity, draft).await.map_err(|error| mask_error(&known(), error))?;
+        let answer = drivers.http.send(request).await;
+        if !renewed && answer.as_ref().is_ok_and(|answer| answer.status == 401) {
+            for credential in sent.iter().flat_map(Sent::credentials) {
+                renewed |= drivers.wallet.spent(&identity.tenant, credential).await;
+            }
+            if renewed {
+                continue;
+            }
+        }
+        let answer = if signature.is_some() { answer.and_then(unpacked) } else { answer };
+        let secrets: Vec<Secrets> = std::iter::once(known()).chain(signature).collect();
+        let answer = answer.and_then(|answer| mask(&secrets, sent.as_ref(), answer));
+        return answer.map_err(|error| secrets.iter().fold(error, |error, secrets| mask_error(secrets, error)));
+    }
 }
 
 /// The text of a body that can have placeholders in it, and how it is read.
@@ -215,18 +290,12 @@ impl CallState {
     ) -> wasmtime::Result<Result<wit::Response, wit::HttpError>> {
         let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         self.charge(request.url.len() + request.method.len() + headers)?;
-        let Outgoing { request, sent } = match self.outbound(request).await? {
-            Ok(outgoing) => outgoing,
+        let draft = match self.draft(request)? {
+            Ok(draft) => draft,
             Err(error) => return Ok(Err(error)),
         };
-        let drivers = self.drivers.clone();
-        let answer = match (drivers.http.send(request).await, sent) {
-            (Ok(answer), None) => Ok(answer),
-            (Ok(answer), Some(sent)) => sent.mask(answer),
-            (Err(error), None) => Err(error),
-            (Err(error), Some(sent)) => Err(sent.mask_error(error)),
-        };
-        let answer = match answer {
+        let (drivers, identity) = (self.drivers.clone(), self.identity.clone());
+        let answer = match exchange(&drivers, &identity, &draft).await {
             Ok(answer) => answer,
             Err(error) => return Ok(Err(error.into())),
         };
@@ -240,8 +309,19 @@ impl CallState {
             }
             Err(WriteError::Io(error)) => return Ok(Err(wit::HttpError::Failed(error.to_string()))),
         };
+        let mut headers = answer.headers;
+        tell_length(&mut headers, body.size());
         let body: Resource<Payload> = self.hand_out(body)?;
-        Ok(Ok(wit::Response { status: answer.status, headers: answer.headers, body }))
+        Ok(Ok(wit::Response { status: answer.status, headers, body }))
+    }
+}
+
+/// A body that was masked has another length than the server said. One that was not sent, as of HEAD, has its own.
+fn tell_length(headers: &mut [(String, String)], size: u64) {
+    if size > 0
+        && let Some((_, length)) = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+    {
+        *length = size.to_string();
     }
 }
 

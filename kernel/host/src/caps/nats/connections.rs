@@ -185,7 +185,7 @@ fn invalid(why: &str) -> wit::NatsError {
 
 fn closed(error: WalletError) -> wit::NatsError {
     match error {
-        WalletError::Unavailable(_) => wit::NatsError::Unavailable(error.to_string()),
+        WalletError::NoToken { .. } | WalletError::Unavailable(_) => wit::NatsError::Unavailable(error.to_string()),
         _ => wit::NatsError::Credential(error.to_string()),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The guest says which server and as whom; the host opens the credential, checks where it leads and keeps the connection
 //! ([`connections`]). Every function ends with the call's own time at the latest, and sooner if the server does not answer.
-//! Objects are streamed between the server and payloads; values and messages are bounded by what NATS takes.
+//! Objects are streamed between the server and payloads; values and messages are bounded by what NATS takes. Whatever comes
+//! is without the secrets of the tenant.
 //!
 //! Calls with messages of others in them are not written to case files: such a call cannot be recorded.
 
@@ -13,9 +14,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
-use noetl_store::nats::{Message, Nats, NatsError, ObjectDetails, Settlement, Which};
+use noetl_store::nats::{Entry, Message, Nats, NatsError, ObjectDetails, Settlement, Which};
 use wasmtime::component::Resource;
 
+use super::masking::Secrets;
 use super::payload::{Payload, WriteError, Writer};
 use crate::bindings::noetl::nats::nats as wit;
 use crate::state::CallState;
@@ -55,7 +57,26 @@ impl CallState {
             work(nats).await.map_err(told)
         };
         let time = self.time_left().min(LONGEST);
-        Ok(tokio::time::timeout(time, asking).await.unwrap_or(Err(wit::NatsError::Timeout)))
+        let answered = tokio::time::timeout(time, asking).await.unwrap_or(Err(wit::NatsError::Timeout));
+        Ok(answered.map_err(|error| masked(&self.secrets(), error)))
+    }
+
+    /// The tenant's secrets. What a server gives is asked for first: then the credential it took is known.
+    fn secrets(&self) -> Secrets {
+        Secrets::of(&self.identity.tenant)
+    }
+}
+
+fn masked(secrets: &Secrets, error: wit::NatsError) -> wit::NatsError {
+    use wit::NatsError::{Credential, Denied, Invalid, NotFound, Refused, Timeout, TooLarge, Unavailable};
+    match error {
+        Invalid(text) => Invalid(secrets.masked(text)),
+        Credential(text) => Credential(secrets.masked(text)),
+        Denied(text) => Denied(secrets.masked(text)),
+        NotFound(text) => NotFound(secrets.masked(text)),
+        Unavailable(text) => Unavailable(secrets.masked(text)),
+        Refused(text) => Refused(secrets.masked(text)),
+        error @ (Timeout | TooLarge(_)) => error,
     }
 }
 
@@ -64,7 +85,13 @@ impl wit::Host for CallState {
         let length = key.len();
         let get = |nats: Arc<Nats>| async move { nats.kv_get(&bucket, &key).await };
         let found = self.with_nats("nats.kv-get", length, at, get).await?;
-        Ok(found.map(|entry| entry.map(|entry| wit::Entry { value: entry.value.into(), revision: entry.revision })))
+        let secrets = self.secrets();
+        let entry = |entry: Entry| {
+            let mut value: Vec<u8> = entry.value.into();
+            secrets.mask_bytes(&mut value);
+            wit::Entry { value, revision: entry.revision }
+        };
+        Ok(found.map(|found| found.map(entry)))
     }
 
     async fn kv_keys(
@@ -77,7 +104,10 @@ impl wit::Host for CallState {
         let limit = limit.min(MOST_NAMES) as usize;
         let length = bucket.len();
         let list = |nats: Arc<Nats>| async move { nats.kv_keys(&bucket, pattern.as_deref(), limit).await };
-        self.with_nats("nats.kv-keys", length, at, list).await
+        let mut keys = self.with_nats("nats.kv-keys", length, at, list).await?;
+        let secrets = self.secrets();
+        keys.iter_mut().flatten().for_each(|key| secrets.mask(key));
+        Ok(keys)
     }
 
     async fn kv_put(&mut self, at: wit::Server, bucket: String, key: String, value: Vec<u8>) -> Answer<u64> {
@@ -100,9 +130,10 @@ impl wit::Host for CallState {
 
     async fn object_get(&mut self, at: wit::Server, bucket: String, name: String) -> Answer<Option<Resource<Payload>>> {
         let (payloads, most) = (self.drivers.payloads.clone(), self.drivers.max_payload);
-        let length = name.len();
+        let (length, tenant) = (name.len(), self.identity.tenant.clone());
         let get = |nats: Arc<Nats>| async move {
-            let Some(mut bytes) = nats.object_get(&bucket, &name).await? else { return Ok(None) };
+            let Some(bytes) = nats.object_get(&bucket, &name).await? else { return Ok(None) };
+            let mut bytes = Secrets::of(&tenant).mask_pieces(bytes);
             let mut writer = Writer::new(OBJECT_TYPE, most);
             while let Some(piece) = bytes.next().await {
                 let piece = piece.map_err(|error| NatsError::Unavailable(error.to_string()))?;
@@ -127,7 +158,8 @@ impl wit::Host for CallState {
         let length = name.len();
         let look = |nats: Arc<Nats>| async move { nats.object_info(&bucket, &name).await };
         let found = self.with_nats("nats.object-info", length, at, look).await?;
-        Ok(found.map(|found| found.map(details)))
+        let secrets = self.secrets();
+        Ok(found.map(|found| found.map(|found| details(&secrets, found))))
     }
 
     async fn object_list(&mut self, at: wit::Server, bucket: String, limit: u32) -> Answer<Vec<wit::ObjectDetails>> {
@@ -135,7 +167,8 @@ impl wit::Host for CallState {
         let length = bucket.len();
         let list = |nats: Arc<Nats>| async move { nats.object_list(&bucket, limit).await };
         let found = self.with_nats("nats.object-list", length, at, list).await?;
-        Ok(found.map(|found| found.into_iter().map(details).collect()))
+        let secrets = self.secrets();
+        Ok(found.map(|found| found.into_iter().map(|found| details(&secrets, found)).collect()))
     }
 
     async fn object_put(
@@ -148,7 +181,8 @@ impl wit::Host for CallState {
         let bytes = self.table.get(&content)?.clone().stream(self.drivers.payloads.clone());
         let length = name.len();
         let put = |nats: Arc<Nats>| async move { nats.object_put(&bucket, &name, bytes).await };
-        Ok(self.with_nats("nats.object-put", length, at, put).await?.map(details))
+        let kept = self.with_nats("nats.object-put", length, at, put).await?;
+        Ok(kept.map(|kept| details(&self.secrets(), kept)))
     }
 
     async fn object_delete(&mut self, at: wit::Server, bucket: String, name: String) -> Answer<()> {
@@ -190,7 +224,8 @@ impl wit::Host for CallState {
         let length = stream_name.len() + consumer.len();
         let fetch = |nats: Arc<Nats>| async move { nats.fetch(&stream_name, &consumer, batch, wait).await };
         let fetched = self.with_nats("nats.fetch", length, at, fetch).await?;
-        Ok(fetched.map(|messages| messages.into_iter().map(message).collect()))
+        let secrets = self.secrets();
+        Ok(fetched.map(|messages| messages.into_iter().map(|one| message(&secrets, one)).collect()))
     }
 
     async fn settle(&mut self, at: wit::Server, ack_ids: Vec<String>, how: wit::Settlement) -> Answer<()> {
@@ -219,7 +254,8 @@ impl wit::Host for CallState {
         let length = stream_name.len();
         let get = |nats: Arc<Nats>| async move { nats.get_message(&stream_name, &which).await };
         let found = self.with_nats("nats.get-message", length, at, get).await?;
-        Ok(found.map(|found| found.map(message)))
+        let secrets = self.secrets();
+        Ok(found.map(|found| found.map(|one| message(&secrets, one))))
     }
 
     async fn stream_info(&mut self, at: wit::Server, stream_name: String) -> Answer<wit::StreamState> {
@@ -228,7 +264,7 @@ impl wit::Host for CallState {
         let found = self.with_nats("nats.stream-info", length, at, look).await?;
         Ok(found.map(|state| wit::StreamState {
             name: state.name,
-            subjects: state.subjects,
+            subjects: state.subjects.into_iter().map(|subject| self.secrets().masked(subject)).collect(),
             messages: state.messages,
             bytes: state.bytes,
             first_sequence: state.first_sequence,
@@ -245,12 +281,16 @@ fn unwritten(error: WriteError) -> NatsError {
     }
 }
 
-fn details(object: ObjectDetails) -> wit::ObjectDetails {
+fn details(secrets: &Secrets, object: ObjectDetails) -> wit::ObjectDetails {
     let ObjectDetails { name, size, chunks, digest, modified_ms } = object;
+    let name = secrets.masked(name);
     wit::ObjectDetails { name, size, chunks, digest, modified_ms }
 }
 
-fn message(message: Message) -> wit::Message {
-    let Message { subject, headers, data, sequence, time_ms, deliveries, ack_id } = message;
-    wit::Message { subject, headers, data: data.into(), sequence, time_ms, deliveries, ack_id }
+fn message(secrets: &Secrets, message: Message) -> wit::Message {
+    let Message { subject, mut headers, data, sequence, time_ms, deliveries, ack_id } = message;
+    let (subject, mut data) = (secrets.masked(subject), Vec::from(data));
+    secrets.mask_pairs(&mut headers);
+    secrets.mask_bytes(&mut data);
+    wit::Message { subject, headers, data, sequence, time_ms, deliveries, ack_id }
 }

@@ -4,14 +4,18 @@
 //! its answer is there: connections are the whole server's, and so are the threads that SQLite runs on.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use noetl_contract::Tenant;
+use noetl_scrub::Values;
 use noetl_store::payloads::Payloads;
 use noetl_store::sql::postgres::{Owner, Pools, Server, TlsMode};
 use noetl_store::sql::sqlite::{self, Folder, Place};
-use noetl_store::sql::{Done, Request, SqlError};
+use noetl_store::sql::{Done, Hidden, Hide, Request, SqlError};
 use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
 
+use crate::caps::masking::{Secrets, owned};
 use crate::egress::{Addresses, ResolveError, Resolver};
 use crate::fair::{Budget, Reservation};
 use crate::state::Identity;
@@ -63,7 +67,7 @@ impl From<WalletError> for Problem {
         match error {
             WalletError::Unknown { .. } | WalletError::Closed { .. } => Self::Credential(text),
             WalletError::NotForThere { .. } => Self::Sql(SqlError::Denied(text)),
-            WalletError::Unavailable(_) => Self::Sql(SqlError::Connect(text)),
+            WalletError::NoToken { .. } | WalletError::Unavailable(_) => Self::Sql(SqlError::Connect(text)),
         }
     }
 }
@@ -116,7 +120,8 @@ impl Databases {
                 ResolveError::Lookup(_) => SqlError::Connect(error.to_string()),
             })
         });
-        let request = Request { time, ..request.clone() };
+        // Now that the credential was opened, it is known too.
+        let request = Request { time, hidden: hidden(&who.tenant), ..request.clone() };
         Ok(self.pools.run(&owner, &server, addresses, &request, payloads).await?)
     }
 
@@ -151,8 +156,30 @@ impl Databases {
         payloads: &Payloads,
     ) -> Result<Vec<Done>, Problem> {
         let (_slot, time) = self.slot(who, request.time).await?;
-        Ok(sqlite::run(place, Request { time, ..request }, payloads.clone()).await?)
+        Ok(sqlite::run(place, Request { time, hidden: hidden(&who.tenant), ..request }, payloads.clone()).await?)
     }
+}
+
+/// The secrets of a tenant, to be taken out of rows.
+struct OfTenant(Arc<Values>);
+
+impl Hide for OfTenant {
+    fn text(&self, text: &str) -> Option<String> {
+        owned(self.0.mask(text))
+    }
+
+    fn json(&self, text: &str) -> Option<String> {
+        owned(self.0.mask_json(text))
+    }
+
+    fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.0.mask_bytes(bytes)
+    }
+}
+
+fn hidden(tenant: &Tenant) -> Hidden {
+    let secrets = Secrets::of(tenant);
+    secrets.values().map_or_else(Hidden::default, |values| Hidden::by(Arc::new(OfTenant(values.clone()))))
 }
 
 /// The server a credential is for. Fields have the names of the wallet, or those with `db_` before them.

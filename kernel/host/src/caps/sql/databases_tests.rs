@@ -1,11 +1,10 @@
 //! Which databases a plugin gets to: by credential, by host, by address, by name.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_contract::manifest::HostPattern;
-use noetl_contract::{PluginPath, Tenant, Version};
+use noetl_contract::{PluginPath, Version};
 use noetl_store::sql::{Bounds, Parameters, Rows};
 use parking_lot::Mutex;
 
@@ -53,6 +52,7 @@ fn script(text: &str) -> Request {
         objects: true,
         time: Duration::from_secs(60),
         bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
+        hidden: Hidden::default(),
     }
 }
 
@@ -150,4 +150,21 @@ async fn a_script_waits_for_its_turn_no_longer_than_it_has() {
     let short = Request { time: Duration::from_millis(20), ..script("select 1") };
     let late = databases.memory(&who(), short, &scene.payloads).await.err();
     assert_eq!(late, Some(Problem::Sql(SqlError::Timeout)));
+}
+
+#[tokio::test]
+async fn a_secret_of_the_tenant_is_in_no_row_and_in_no_name() {
+    let scene = Scene::new();
+    noetl_scrub::known::learn_for("rows", "hidden-in-rows");
+    let databases = Databases::new(Addresses::default(), SqlOptions::default());
+    let text = "select 'a hidden-in-rows' as \"hidden-in-rows\", cast('hidden-in-rows' as blob) as b";
+    let mut theirs = who();
+    theirs.tenant = Tenant::new("rows").expect("valid");
+    let done = databases.memory(&theirs, script(text), &scene.payloads).await.expect("runs");
+    assert_eq!(done[0].columns[0].name, "[REDACTED]");
+    assert!(
+        matches!(&done[0].rows, Some(Rows::Json(text)) if text == r#"[{"[REDACTED]":"a [REDACTED]","b":"W1JFREFDVEVEXQ=="}]"#)
+    );
+    let done = databases.memory(&who(), script(text), &scene.payloads).await.expect("runs");
+    assert!(matches!(&done[0].rows, Some(Rows::Json(text)) if text.contains("a hidden-in-rows")));
 }

@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use noetl_store::sql::{Bounds, Done, Parameters, Request, Rows, SqlError, TABLE_TYPE};
+use noetl_store::sql::{Bounds, Done, Hidden, Parameters, Request, Rows, SqlError, TABLE_TYPE};
 use serde_json::Value;
 
+use super::masking::Secrets;
 use super::payload::Payload;
 use crate::bindings::noetl::sql::sql as wit;
 use crate::state::CallState;
@@ -54,7 +55,7 @@ impl CallState {
                 let outcomes = done.into_iter().map(|done| self.outcome(done));
                 Ok(Ok(outcomes.collect::<wasmtime::Result<_>>()?))
             }
-            Err(problem) => Ok(Err(problem.into())),
+            Err(problem) => Ok(Err(masked(&Secrets::of(&self.identity.tenant), problem.into()))),
         }
     }
 
@@ -78,6 +79,8 @@ impl CallState {
                 inline: request.inline_bytes.map_or(USUAL_INLINE, u64::from).min(MOST_INLINE),
                 most: self.drivers.max_payload,
             },
+            // Filled in where the credential was opened.
+            hidden: Hidden::default(),
         })
     }
 
@@ -95,6 +98,27 @@ impl CallState {
             row_count: done.row_count,
             rows,
         })
+    }
+}
+
+/// What a database says about a statement can have values of its rows in it.
+fn masked(secrets: &Secrets, error: wit::SqlError) -> wit::SqlError {
+    use wit::SqlError::{Connect, Denied, Invalid, Lost, Refused, Sql, Timeout, TooLarge, UnknownCredential};
+    match error {
+        UnknownCredential(text) => UnknownCredential(secrets.masked(text)),
+        Invalid(text) => Invalid(secrets.masked(text)),
+        Denied(text) => Denied(secrets.masked(text)),
+        Connect(text) => Connect(secrets.masked(text)),
+        Refused(text) => Refused(secrets.masked(text)),
+        Lost(text) => Lost(secrets.masked(text)),
+        Sql(mut fault) => {
+            secrets.mask(&mut fault.message);
+            for part in [&mut fault.detail, &mut fault.hint, &mut fault.constraint] {
+                secrets.mask_some(part);
+            }
+            Sql(fault)
+        }
+        error @ (Timeout | TooLarge(_)) => error,
     }
 }
 
