@@ -102,7 +102,7 @@ async fn foreign_change(foreign: &Api, method: &Method, template: &str, path: &s
             foreign.post(path, body).await.problem(403, "forbidden_tenant");
         }
         ("POST", "/api/credentials") => {
-            let body = json!({"name": "shared", "type": "bearer", "data": {"token": "mine"}});
+            let body = json!({"name": "shared", "type": "bearer", "data": {"token": "mine-alone"}});
             foreign.post(&format!("{path}?tenant=acme"), body).await.problem(403, "forbidden_tenant");
         }
         ("POST", "/api/wallet/rotate") => drop(foreign.post(path, json!({})).await.problem(403, "forbidden_tenant")),

@@ -115,6 +115,17 @@ impl Problem {
         self
     }
 
+    /// The same in other words, for what must not be repeated. A field that is not among these is not named either.
+    pub fn retold(mut self, fields: &[&str], detail: impl Into<String>) -> Self {
+        let named = self.extras.get("field").and_then(Value::as_str).unwrap_or_default();
+        let top = named.split(['.', '[']).next().unwrap_or_default();
+        if !fields.contains(&top) {
+            self.extras.remove("field");
+        }
+        self.detail = detail.into();
+        self
+    }
+
     /// The same for this reader.
     pub fn read_by(mut self, reader: Reader) -> Self {
         self.reader = reader;

@@ -33,7 +33,7 @@ mod values;
 
 pub use found::Found;
 pub use stream::Stream;
-pub use values::{SHORTEST, Values};
+pub use values::{SHORTEST, Values, is_findable};
 
 /// What stands where a secret stood.
 pub const PLACEHOLDER: &str = "[REDACTED]";

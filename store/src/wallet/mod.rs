@@ -122,7 +122,7 @@ pub struct Use {
     pub by: String,
     /// The call it asked in.
     pub call: String,
-    /// Where it is to go: `api.example.com:443`.
+    /// Where it is to go: `api.example.com:443`. Empty for the server that the credential itself names.
     pub target: String,
 }
 
@@ -145,7 +145,8 @@ pub enum WalletError {
 /// Opens credentials of a tenant.
 #[async_trait]
 pub trait Wallet: Send + Sync {
-    /// Does not look at [`Credential::hosts`]: whoever makes the connection checks the host it really connects to.
+    /// A use whose target is no host of the credential's is refused. Whoever makes the connection checks the host it really
+    /// connects to all the same.
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError>;
 
     /// What may be known of a credential, for whoever sends nothing: its public fields, and nothing is fetched for it. Written

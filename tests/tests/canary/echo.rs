@@ -1,10 +1,13 @@
-//! A server that tells back all it is told: in headers and body, with 500, in small pieces, at length, in a redirect.
+//! A server that tells back all it is told: in headers and body, with 500, in small pieces, at length, in a redirect, as a page;
+//! and later, to whoever asks.
 
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::planted::{hex, html, numbers, percent, units};
 
 /// Above what the tool `http` shows inline.
 const LARGE: usize = 1 << 20;
@@ -74,6 +77,20 @@ async fn read(stream: &mut TcpStream) -> Option<(String, String)> {
     Some((head, String::from_utf8_lossy(&buffer[end..]).into_owned()))
 }
 
+/// A secret as templates of pages, careful writers of JSON, dumps and addresses in addresses write it.
+fn page(sent: &str) -> String {
+    let secret = percent_encoding::percent_decode_str(sent).decode_utf8_lossy().into_owned();
+    let forms = [
+        html(&secret),
+        numbers(&secret),
+        units(&secret),
+        hex(&secret),
+        hex(&secret).to_uppercase(),
+        percent(&percent(&secret)),
+    ];
+    format!("<p>{}</p>", forms.join("</p>\n<p>"))
+}
+
 /// One request a connection.
 async fn serve(mut stream: TcpStream, received: Arc<Mutex<Vec<String>>>) {
     let Some((head, body)) = read(&mut stream).await else { return };
@@ -84,10 +101,16 @@ async fn serve(mut stream: TcpStream, received: Arc<Mutex<Vec<String>>>) {
     let (status, body, more) = match target.split('?').next().unwrap_or_default() {
         "/fail" => ("500 Internal Server Error", told, String::new()),
         "/large" => ("200 OK", told.repeat(LARGE / told.len() + 1), String::new()),
+        "/page" => ("200 OK", page(&secret), String::new()),
+        "/kept" => ("200 OK", json!(*received.lock().expect("nobody panics here")).to_string(), String::new()),
         "/redirect" => ("302 Found", told, format!("location: /echo?again={secret}\r\n")),
         _ => ("200 OK", told, String::new()),
     };
-    let kind = if target.starts_with("/large") { "text/plain" } else { "application/json" };
+    let kind = match target.split('?').next().unwrap_or_default() {
+        "/large" => "text/plain",
+        "/page" => "text/html",
+        _ => "application/json",
+    };
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nx-echo: {target}\r\n{more}connection: close\r\n\r\n{body}",
         body.len(),

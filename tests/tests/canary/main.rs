@@ -4,6 +4,7 @@
 //! ([`unmasked`]).
 
 mod echo;
+mod later;
 mod planted;
 mod search;
 mod stores;

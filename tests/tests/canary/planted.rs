@@ -73,6 +73,26 @@ pub fn percent(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
+/// As it is on a page.
+pub fn html(text: &str) -> String {
+    let named = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
+    named.iter().fold(text.to_owned(), |text, (letter, name)| text.replace(*letter, name))
+}
+
+/// Every letter by its number, as on a page.
+pub fn numbers(text: &str) -> String {
+    text.chars().map(|letter| format!("&#{};", u32::from(letter))).collect()
+}
+
+/// Every letter by its number, as in JSON.
+pub fn units(text: &str) -> String {
+    text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+pub fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// As it is within a JSON text.
 pub fn json_escaped(text: &str) -> String {
     let quoted = Value::from(text).to_string();

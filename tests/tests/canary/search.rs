@@ -6,7 +6,7 @@ use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use crate::planted::{PLANTED, json_escaped, percent};
+use crate::planted::{PLANTED, hex, html, json_escaped, numbers, percent, units};
 
 /// The wallet's own files, which have the secrets sealed.
 const WALLET: &str = "wallet.";
@@ -32,6 +32,12 @@ impl Search {
                 ("percent", encoded.clone()),
                 ("percent, small", encoded.to_lowercase()),
                 ("form", encoded.replace("%20", "+")),
+                ("percent, twice", percent(&encoded)),
+                ("entities", html(secret)),
+                ("numbers of a page", numbers(secret)),
+                ("numbers of JSON", units(secret)),
+                ("hexadecimal", hex(secret)),
+                ("hexadecimal, capital", hex(secret).to_uppercase()),
             ];
             for before in 0..3 {
                 let bytes = [&b"ab"[..before.min(2)], secret.as_bytes()].concat();

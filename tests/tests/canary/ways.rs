@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::planted::{Planted, json_escaped, percent};
 use crate::tools;
 
-const WAYS: [&str; 12] = [
+const WAYS: [&str; 13] = [
     "auth",
     "url",
     "header",
@@ -19,6 +19,7 @@ const WAYS: [&str; 12] = [
     "template",
     "large",
     "redirect",
+    "page",
 ];
 
 pub const SECRET: &str = "{{ keychain[alias][field] }}";
@@ -70,6 +71,7 @@ fn tool(way: &str) -> Value {
         "elsewhere" => json!({"kind": "http", "url": format!("{{{{ elsewhere }}}}/?secret={SECRET}")}),
         "template" => json!({"kind": "http", "url": to("/echo?secret={{ keychain[alias][field] + 1 }}")}),
         "large" => json!({"kind": "http", "url": to(&format!("/large?secret={SECRET}"))}),
+        "page" => json!({"kind": "http", "url": to(&format!("/page?secret={SECRET}"))}),
         "redirect" => {
             json!({"kind": "http", "follow_redirects": true, "url": to(&format!("/redirect?secret={SECRET}"))})
         }
@@ -81,7 +83,7 @@ fn tool(way: &str) -> Value {
 pub fn on_the_wire(way: &str, planted: &Planted) -> Option<String> {
     match way {
         "auth" | "header" => Some(planted.in_header()),
-        "url" | "failing" | "large" | "python_web" | "javascript_web" | "artifact_read" => {
+        "url" | "failing" | "large" | "page" | "python_web" | "javascript_web" | "artifact_read" => {
             Some(format!("secret={}", percent(planted.secret)))
         }
         "form" => Some(percent(planted.secret)),

@@ -62,9 +62,46 @@ async fn what_is_wrong_with_a_credential_is_named_and_nothing_of_it_repeated() {
         assert!(!answer.text().contains(SECRET), "{}", answer.text());
         assert_eq!(answer.problem(400, "invalid_credential")["field"], field);
     }
-    let wrong_host = json!({"name": "a", "type": "bearer", "data": {"token": SECRET}, "hosts": ["https://x"]});
-    api.post("/api/credentials", wrong_host).await.problem(400, "invalid_body");
+    for (body, field) in [
+        (json!({"name": "a", "type": "bearer", "data": {"token": SECRET}, "hosts": ["https://x"]}), json!("hosts[0]")),
+        (json!({"name": "a", "type": "bearer", "data": SECRET}), json!("data")),
+        (json!({"name": "a", "type": "bearer", "data": [SECRET]}), json!("data")),
+        (json!({"name": "a", "type": {"token": SECRET}, "data": {}}), json!("type")),
+        (json!({"name": "a", "type": "bearer", "data": {"token": SECRET}, "hosts": SECRET}), json!("hosts")),
+        (
+            json!({"name": "a", "type": "bearer", "data": {"token": SECRET}, "hosts": [format!("u:{SECRET}@h")]}),
+            json!("hosts[0]"),
+        ),
+        (json!({"name": "a", "type": "bearer", "data": {"token": "x"}, (SECRET): 1}), Value::Null),
+        (json!(SECRET), Value::Null),
+    ] {
+        let answer = api.post("/api/credentials", body).await;
+        assert!(!answer.text().contains(SECRET), "{}", answer.text());
+        assert_eq!(answer.problem(400, "invalid_body")["field"], field);
+    }
+    let broken = format!("{{\"name\": \"a\", \"data\": {{\"token\": {SECRET}}}}}");
+    let request = api.request(reqwest::Method::POST, "/api/credentials").header("content-type", "application/json");
+    let answer = api.send(request.body(broken)).await;
+    assert!(!answer.text().contains(SECRET), "{}", answer.text());
+    answer.problem(400, "invalid_body");
     assert_eq!(api.get("/api/credentials").await.is(200).json()["credentials"], json!([]));
+}
+
+/// What cannot be masked is not taken: it would be shown wherever it is told back.
+#[tokio::test]
+async fn a_secret_that_is_too_short_is_refused_with_the_reason() {
+    let server = Server::start();
+    let api = server.admin();
+    for short in ["abc", "12345", " abcd ", "REDACTED"] {
+        let problem = api.post("/api/credentials", bearer("crm", short)).await.problem(400, "invalid_credential");
+        assert_eq!(problem["field"], "data.token");
+        let detail = problem["detail"].as_str().expect("a text");
+        assert!(detail.contains("at least 6 bytes") && detail.contains("masked"), "{detail}");
+    }
+    api.post("/api/credentials", bearer("crm", "123456")).await.is(201);
+    // A name may be short, and a password may be missing.
+    let basic = json!({"name": "b", "type": "basic", "data": {"user": "bob", "password": ""}});
+    api.post("/api/credentials", basic).await.is(201);
 }
 
 #[tokio::test]

@@ -142,6 +142,7 @@ impl Wallet for Keeper {
 fn told(error: VaultError) -> WalletError {
     match error {
         VaultError::Unknown { alias } => WalletError::Unknown { alias },
+        VaultError::NotForThere { alias, target } => WalletError::NotForThere { alias, target },
         VaultError::Closed { alias, source } => WalletError::Closed { alias, reason: source.to_string() },
         other => {
             tracing::error!(error = %other, "the wallet did not open a credential");

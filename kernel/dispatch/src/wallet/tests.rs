@@ -2,6 +2,7 @@
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
+use noetl_contract::manifest::HostPattern;
 use noetl_host::caps::http_client::{OutboundError, OutboundRequest, OutboundResponse};
 use noetl_store::wallet::Retention;
 use noetl_store::wallet::keys::KeySource;
@@ -74,7 +75,7 @@ impl Place {
             alias: "api".to_owned(),
             kind,
             fields: kind.check(data.as_object().expect("an object")).expect("valid"),
-            hosts: None,
+            hosts: Some(vec![HostPattern::new("login.example.com").expect("a pattern")]),
             tags: Vec::new(),
             description: String::new(),
         };

@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use noetl_contract::Tenant;
 use noetl_contract::manifest::HostPattern;
-use noetl_store::wallet::{NewRecord, VaultError, kinds};
+use noetl_store::wallet::kinds::Fields;
+use noetl_store::wallet::{Credential, NewRecord, VaultError, kinds};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -67,9 +68,10 @@ pub struct DeletedCredential {
 pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
     let query: WhoseQuery = input::query(&cx.query)?;
     let tenant = cx.caller()?.works_for(query.tenant)?;
-    let wanted: PutCredential = input::document(&mut cx).await?;
+    let wanted: PutCredential = input::document(&mut cx).await.map_err(not_repeated)?;
     let kind = kinds::kind(&wanted.r#type).map_err(VaultError::from)?;
     let fields = kind.check(&wanted.data).map_err(VaultError::from)?;
+    can_be_masked(&fields)?;
     let new = NewRecord {
         tenant,
         alias: wanted.name,
@@ -87,6 +89,34 @@ pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
         .then_some("it may go nowhere: name the hosts it is for, with `hosts` or `noetl credential add --host`");
     let status = if record.created_at_ms == record.changed_at_ms { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(KeptCredential { credential: record.into(), warning })).into_response())
+}
+
+/// A body that is no credential may have its secret anywhere, and a message about JSON has parts of the JSON in it.
+fn not_repeated(problem: Problem) -> Problem {
+    if problem.code() != "invalid_body" {
+        return problem;
+    }
+    let detail = "the body is not a credential: one JSON object with the texts `name` and `type`, an object of texts `data`, and \
+                  if need be the lists `hosts` (`api.example.com`, `*.example.org`, `db.example.com:5432`) and `tags` and the text \
+                  `description`. What is wrong is not repeated here, since it may be a secret";
+    problem.retold(&["name", "type", "data", "hosts", "tags", "description"], detail)
+}
+
+/// A secret that is too short to be told from other text would be shown wherever a host or a tool tells it back.
+fn can_be_masked(fields: &Fields) -> Result<(), Problem> {
+    let secret = |(name, value): &(&str, &str)| !Credential::is_public(name) && !value.is_empty();
+    match fields.iter().filter(secret).find(|(_, value)| !noetl_scrub::is_findable(value.trim())) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let detail = format!(
+                "field `{name}`: a secret has at least {} bytes and is no part of `{}`, since it is masked wherever it is told \
+                 back, and a shorter one cannot be told from other text; use a longer one",
+                noetl_scrub::SHORTEST,
+                noetl_scrub::PLACEHOLDER,
+            );
+            Err(Problem::invalid_field("invalid_credential", &format!("data.{name}"), detail))
+        }
+    }
 }
 
 /// Delete a credential. What uses it fails from now on; its audit stays.

@@ -67,7 +67,7 @@ impl From<VaultError> for Problem {
             VaultError::Invalid(invalid) => {
                 Problem::invalid_field("invalid_credential", &invalid.field, invalid.message)
             }
-            VaultError::Closed { .. } => Problem::of(503, "credential_closed", text),
+            VaultError::Closed { .. } | VaultError::NotForThere { .. } => Problem::of(503, "credential_closed", text),
             VaultError::Key(_) | VaultError::KeyMissing { .. } | VaultError::WrongKey { .. } => {
                 Problem::of(503, "wallet_key", text)
             }

@@ -73,7 +73,7 @@ pub struct AuditPage {
 pub struct AuditLine {
     id: String,
     at_ms: u64,
-    /// `opened`, `revealed`, `unknown`, `closed`, `added`, `changed` or `deleted`.
+    /// `opened`, `revealed`, `refused` (for a host it is not for), `unknown`, `closed`, `added`, `changed` or `deleted`.
     event: String,
     /// The plugin that asked, or the name of the token.
     by: String,

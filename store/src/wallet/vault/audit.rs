@@ -49,6 +49,8 @@ pub enum Event {
     Unknown,
     /// It is there and could not be opened.
     Closed,
+    /// It was to go to a host it is not for, so nobody was given it.
+    Refused,
     Added,
     Changed,
     Deleted,
@@ -61,6 +63,7 @@ impl Event {
             Event::Revealed => "revealed",
             Event::Unknown => "unknown",
             Event::Closed => "closed",
+            Event::Refused => "refused",
             Event::Added => "added",
             Event::Changed => "changed",
             Event::Deleted => "deleted",

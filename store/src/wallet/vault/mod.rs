@@ -32,6 +32,7 @@ use parking_lot::Mutex;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use rusqlite::{Connection, TransactionBehavior};
 use serde::{Deserialize, Serialize};
+use url::Url;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::keys::{KEY_BYTES, KeyError, KeySource, Keyring};
@@ -82,6 +83,8 @@ pub enum VaultError {
     WrongKey { place: String, records: u64, missing: Vec<String>, given: Vec<String> },
     #[error("no credential is called `{alias}`")]
     Unknown { alias: String },
+    #[error("the credential `{alias}` may not go to `{target}`; its hosts are set with `noetl credential add --host`")]
+    NotForThere { alias: String, target: String },
     #[error("the credential `{alias}` cannot be opened: {source}")]
     Closed { alias: String, source: SealError },
     #[error(transparent)]
@@ -131,6 +134,31 @@ pub struct Change {
 struct Inside {
     fields: BTreeMap<String, String>,
     hosts: Vec<HostPattern>,
+}
+
+impl Inside {
+    /// Of a place that is no host and port nobody says anything here.
+    fn may_go_to(&self, target: &str) -> bool {
+        let place = target.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+        place.is_none_or(|(host, port)| {
+            let host = host.trim_matches(['[', ']']);
+            self.hosts.iter().any(|pattern| pattern.matches(host, port))
+        })
+    }
+}
+
+/// The server that a credential itself names, which is where it goes when whoever uses it names none.
+fn own_place(record: &Record, inside: &Inside) -> String {
+    let field = |name: &str| inside.fields.get(name).map(String::as_str);
+    let usual = if record.kind == "nats" { 4222 } else { 5432 };
+    if let Some(host) = field("host") {
+        let port = field("port").and_then(|port| port.trim().parse().ok()).unwrap_or(usual);
+        return format!("{}:{port}", host.to_ascii_lowercase());
+    }
+    let url = field("url").and_then(|url| Url::parse(url).ok());
+    let place =
+        url.and_then(|url| Some(format!("{}:{}", url.host_str()?.to_ascii_lowercase(), url.port().unwrap_or(usual))));
+    place.unwrap_or_else(|| "its own server".to_owned())
 }
 
 impl Drop for Inside {
@@ -251,7 +279,8 @@ impl Vault {
         Ok(record)
     }
 
-    /// Opens a credential; `event` is what the audit says when that succeeds.
+    /// Opens a credential; `event` is what the audit says when that succeeds. One that is to go to a host it is not for
+    /// stays closed. To go nowhere in particular is no place to be refused: whoever connects checks the host it connects to.
     pub fn open_for(&self, using: &Use, event: Event) -> Result<Credential, VaultError> {
         let found = tables::get(&self.records.lock(), &using.tenant, &using.alias)?;
         let Some((record, sealed)) = found else {
@@ -261,7 +290,13 @@ impl Vault {
         // Asked for after the row was read: whoever took a key away before has wrapped the row again, and it is read again.
         match self.disclose(&record, &sealed).or_else(|error| self.disclose_again(&record, error)) {
             Ok(mut inside) => {
-                self.audit.write(using, event, Some(record.revision))?;
+                let target = if using.target.is_empty() { own_place(&record, &inside) } else { using.target.clone() };
+                let using = Use { target, ..using.clone() };
+                if !inside.may_go_to(&using.target) {
+                    self.audit.write(&using, Event::Refused, Some(record.revision))?;
+                    return Err(VaultError::NotForThere { alias: record.alias, target: using.target });
+                }
+                self.audit.write(&using, event, Some(record.revision))?;
                 let (fields, hosts) = (std::mem::take(&mut inside.fields), std::mem::take(&mut inside.hosts));
                 let Record { alias, kind, revision, .. } = record;
                 Ok(Credential { alias, kind, fields, hosts, revision })

@@ -109,7 +109,9 @@ async fn a_credential_comes_back_after_a_restart_and_a_list_opens_nothing() {
     assert_eq!((shown.shown["user"].as_deref(), shown.shown["password"].as_deref()), (Some("app"), None));
     assert_eq!(vault.list(Some(&tenant("acme"))).expect("listed"), [shown]);
     assert_eq!(events(&vault, "acme", "pg"), ["added"], "nothing was opened so far");
-    let credential = vault.open_for(&using("acme", "pg"), Event::Opened).expect("opens");
+    let credential =
+        vault.open_for(&Use { target: String::new(), ..using("acme", "pg") }, Event::Opened).expect("opens");
+    assert_eq!(vault.audit(&tenant("acme"), "pg", None, 1).expect("readable")[0].target, "db.example.com:5432");
     assert_eq!((credential.field("password"), credential.field("host")), (Some(SECRET), Some("db.example.com")));
     assert!(credential.may_go_to("db.example.com", 5432) && !credential.may_go_to("elsewhere.example.com", 5432));
     assert!(!format!("{credential:?}").contains(SECRET));
@@ -435,4 +437,27 @@ async fn seals_outlive_the_process_and_a_rotation_and_differ_by_tenant() {
     drop(vault);
     assert_eq!(of(&*place.open().await, "main"), main);
     assert_ne!(of(&*Place::new().open().await, "main"), main, "each server has its own");
+}
+
+#[tokio::test]
+async fn a_use_for_another_host_is_refused_and_the_audit_says_so() {
+    let place = Place::new();
+    let vault = place.open().await;
+    vault.put(bearer("acme", "api", SECRET), &change()).expect("kept");
+    for target in ["evil.example.net:443", "[::1]:443"] {
+        let refused = vault.open_for(&Use { target: target.to_owned(), ..using("acme", "api") }, Event::Opened);
+        assert!(matches!(&refused, Err(VaultError::NotForThere { .. })), "{target}");
+        let line = vault.audit(&tenant("acme"), "api", None, 1).expect("readable").remove(0);
+        assert_eq!((line.event.as_str(), line.target.as_str()), ("refused", target));
+    }
+    // A database that its credential was not bound to.
+    let data = json!({"host": "DB.example.com", "port": 5433, "user": "u", "database": "d", "password": SECRET});
+    let elsewhere = Some(vec![HostPattern::new("other.example.com").expect("a pattern")]);
+    vault.put(NewRecord { hosts: elsewhere, ..new_of("postgres", "acme", "pg", data) }, &change()).expect("kept");
+    assert!(vault.open_for(&Use { target: String::new(), ..using("acme", "pg") }, Event::Opened).is_err());
+    let line = vault.audit(&tenant("acme"), "pg", None, 1).expect("readable").remove(0);
+    assert_eq!((line.event.as_str(), line.target.as_str()), ("refused", "db.example.com:5433"));
+    vault
+        .open_for(&Use { target: "nowhere".to_owned(), ..using("acme", "pg") }, Event::Opened)
+        .expect("only looked at");
 }

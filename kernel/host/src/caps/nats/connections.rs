@@ -90,7 +90,7 @@ async fn by_credential(
     mut using: Use,
 ) -> Result<Known, wit::NatsError> {
     using.alias.clone_from(&alias);
-    using.target = at.url.as_deref().map_or_else(|| "its own server".to_owned(), without_login);
+    using.target = at.url.as_deref().filter(|url| !url.is_empty()).map(without_login).unwrap_or_default();
     let credential = wallet.open(&using).await.map_err(closed)?;
     let url = at.url.as_deref().filter(|url| !url.is_empty()).or_else(|| field(&credential, &["url", "nats_url"]));
     let (server, in_url) = match (url, field(&credential, &["host"])) {

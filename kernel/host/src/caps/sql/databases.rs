@@ -104,7 +104,7 @@ impl Databases {
             by: format!("{}@{}", who.path, who.version),
             call: who.call.clone(),
             // Where it goes is in the credential itself.
-            target: "postgres".to_owned(),
+            target: String::new(),
         };
         let opened = tokio::time::timeout(time, wallet.open(&using)).await.map_err(|_| SqlError::Timeout)?;
         let credential = opened?;
