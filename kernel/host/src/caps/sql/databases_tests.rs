@@ -145,8 +145,8 @@ async fn files_are_there_where_the_operator_has_set_a_folder_aside() {
 async fn a_script_waits_for_its_turn_no_longer_than_it_has() {
     let scene = Scene::new();
     let mut databases = Databases::new(Addresses::default(), SqlOptions::default());
-    databases.scripts = Budget::new(0, 0, 1);
-    let _held = databases.scripts.reserve(&Tenant::main(), 0, 1, false).await;
+    databases.local = Budget::new(0, 0, 1);
+    let _held = databases.local.reserve(&Tenant::main(), 0, 1, false).await;
     let short = Request { time: Duration::from_millis(20), ..script("select 1") };
     let late = databases.memory(&who(), short, &scene.payloads).await.err();
     assert_eq!(late, Some(Problem::Sql(SqlError::Timeout)));
