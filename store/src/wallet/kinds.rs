@@ -4,7 +4,8 @@
 //! spelling, and everything that is wrong is found when the credential is made and not when it is needed. A field nobody
 //! knows is refused: it is a misspelt one.
 //!
-//! A password inside of an address is taken out of it and becomes a field of its own: addresses are shown to people.
+//! A password, a token or a query inside of an address is taken out of it and becomes a field of its own: addresses are
+//! shown to people.
 
 use std::collections::BTreeMap;
 
@@ -149,6 +150,7 @@ pub static KINDS: &[Kind] = &[
     ]},
     Kind { name: "oauth2", also: &["oauth2_client_credentials", "client_credentials"], help: "tokens that the server fetches and renews (client credentials)", fields: &[
         needed("token_url", &["token_endpoint", "endpoint"], "where tokens are fetched"),
+        optional("token_query", &[], "what follows `?` in that address; it is not shown"),
         needed("client_id", &[], "the client"),
         needed("client_secret", &[], "its secret"),
         optional("scope", &["scopes"], "what is asked for, with blanks between"),
@@ -219,16 +221,31 @@ impl Kind {
             "nats" => {
                 let Some(url) = fields.get("url") else { return Ok(()) };
                 let url = address("url", url, &["nats", "tls"])?;
+                if url.query().is_some() || url.fragment().is_some() {
+                    return Err(Invalid::data("url", "has a `?` or a `#` in it, which no NATS server knows"));
+                }
                 take_user(fields, "url", url)
             }
             "s3" => {
                 let region = fields.get("region").unwrap_or("us-east-1").to_owned();
                 fields.set_missing("endpoint", format!("https://s3.{region}.amazonaws.com"));
-                without_user(fields, "endpoint")
+                if without_user(fields, "endpoint")?.query().is_some() {
+                    return Err(Invalid::data("endpoint", "has a `?` in it; it is the address of a server"));
+                }
+                Ok(())
             }
             "oauth2" => {
                 one_of(fields, "auth_style", &["body", "basic"])?;
-                without_user(fields, "token_url")
+                if fields.get("token_url").is_none() {
+                    return Ok(());
+                }
+                let mut url = without_user(fields, "token_url")?;
+                if let Some(query) = url.query().map(str::to_owned) {
+                    url.set_query(None);
+                    fields.set_missing("token_query", query);
+                    fields.set("token_url", url.to_string());
+                }
+                Ok(())
             }
             "hmac" => one_of(fields, "algorithm", &["sha1", "sha256", "sha512"]),
             "api_key" => match fields.get("header") {
@@ -306,10 +323,12 @@ fn address(field: &str, text: &str, schemes: &[&str]) -> Result<Url, Invalid> {
     if schemes.contains(&url.scheme()) && url.has_host() { Ok(url) } else { Err(wrong()) }
 }
 
-/// Moves the user of an address, and the password, into fields of their own.
+/// Moves the user of an address, and the password, into fields of their own. A name without a password is a token.
 fn take_user(fields: &mut Fields, field: &'static str, mut url: Url) -> Result<(), Invalid> {
+    let has_name = url.password().is_some() || ["user", "password"].iter().any(|name| fields.get(name).is_some());
+    let first = if has_name { "user" } else { "token" };
     for (name, part) in
-        [("user", url.username().to_owned()), ("password", url.password().unwrap_or_default().to_owned())]
+        [(first, url.username().to_owned()), ("password", url.password().unwrap_or_default().to_owned())]
     {
         if let Some(part) = decoded(field, &part)? {
             fields.set_missing(name, part);
@@ -321,11 +340,13 @@ fn take_user(fields: &mut Fields, field: &'static str, mut url: Url) -> Result<(
     Ok(())
 }
 
-fn without_user(fields: &Fields, field: &str) -> Result<(), Invalid> {
-    let Some(text) = fields.get(field) else { return Ok(()) };
-    let url = address(field, text, &["https", "http"])?;
+fn without_user(fields: &Fields, field: &str) -> Result<Url, Invalid> {
+    let url = address(field, fields.get(field).unwrap_or_default(), &["https", "http"])?;
+    if url.fragment().is_some() {
+        return Err(Invalid::data(field, "has a `#` in it, which is never sent"));
+    }
     if url.username().is_empty() && url.password().is_none() {
-        return Ok(());
+        return Ok(url);
     }
     Err(Invalid::data(field, "has a user or a password in it; they have fields of their own"))
 }
@@ -426,6 +447,15 @@ mod tests {
         assert_eq!(fields, pairs(&[("password", "secret"), ("url", "nats://n1:4333"), ("user", "u")]));
         assert_eq!(hosts, ["n1:4333"]);
         assert_eq!(checked("nats", json!({"url": "nats://n1"})).expect("valid").1, ["n1:4222"]);
+        let (fields, _) = checked("nats", json!({"url": "tls://s3cret@n1"})).expect("valid");
+        assert_eq!(fields, pairs(&[("token", "s3cret"), ("url", "tls://n1")]));
+        let (fields, _) = checked("nats", json!({"url": "nats://u@n1", "password": "p"})).expect("valid");
+        assert_eq!(fields, pairs(&[("password", "p"), ("url", "nats://n1"), ("user", "u")]));
+        let client = json!({"token_url": "https://h/t?code=s3cret", "client_id": "c", "client_secret": "s"});
+        let (fields, _) = checked("oauth2", client).expect("valid");
+        assert!(fields.contains(&("token_url".to_owned(), "https://h/t".to_owned())), "{fields:?}");
+        assert!(fields.contains(&("token_query".to_owned(), "code=s3cret".to_owned())), "{fields:?}");
+        assert!(!Credential::is_public("token_query") && !Credential::is_public("token"));
         let refused =
             checked("oauth2", json!({"token_url": "https://u:hunter2@h/", "client_id": "c", "client_secret": "s"}));
         let refused = refused.expect_err("a user in the address");
@@ -444,6 +474,8 @@ mod tests {
             ("postgres", json!({"host": "h", "user": "u", "database": "d", "sslmode": "on"}), "verify-full"),
             ("postgres", json!({"host": "/run/pg", "user": "u", "database": "d"}), "socket"),
             ("postgres", json!({"url": "http://h/d"}), "postgres://host:port"),
+            ("nats", json!({"url": "nats://h?token=t"}), "data.url"),
+            ("s3", json!({"access_key": "a", "secret_key": "s", "endpoint": "https://h/?sig=x"}), "data.endpoint"),
             ("hmac", json!({"secret": "s", "algorithm": "md5"}), "sha256"),
             ("api_key", json!({"key": "k", "header": "a b"}), "data.header"),
             ("snowflake", json!({}), "`oauth2`"),
