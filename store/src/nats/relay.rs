@@ -31,7 +31,7 @@ pub(super) const WINDOW: u64 = 16 << 20;
 /// Between functions: the server asks now and then whether somebody is there.
 const IDLE: u64 = 64 << 10;
 /// A function that takes nothing out for so long while there is no room is given up.
-const STALL: Duration = Duration::from_secs(5);
+const STALL: Duration = Duration::from_secs(2);
 const PIECE: usize = 64 << 10;
 
 /// A connection to a server, and the port that leads to it.
@@ -210,7 +210,7 @@ mod tests {
             let piece = vec![b'x'; PIECE];
             while stream.write_all(&piece).await.is_ok() {}
         });
-        let relay = Relay::start(&[address], STALL).await.expect("connected");
+        let relay = Relay::start(&[address], Duration::from_secs(60)).await.expect("connected");
         let mut near = TcpStream::connect(relay.address).await.expect("the port of the relay");
         let mut got = vec![0; HELLO as usize];
         near.read_exact(&mut got).await.expect("the hello");
