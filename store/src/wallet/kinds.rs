@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 
-use noetl_contract::manifest::HostPattern;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::Url;
 use zeroize::Zeroize as _;
 
 use super::Credential;
+use super::binding::{Binding, is_this_machine};
 
 /// One field.
 #[derive(Debug)]
@@ -257,10 +257,15 @@ impl Kind {
     }
 
     /// Where it goes when nobody says otherwise: to the place that it names itself, and else nowhere.
-    pub fn own_hosts(&self, fields: &Fields) -> Result<Vec<HostPattern>, Invalid> {
+    pub fn own_hosts(&self, fields: &Fields) -> Result<Vec<Binding>, Invalid> {
         let of_url = |name: &str, usual: u16| -> Option<String> {
             let url = Url::parse(fields.get(name)?).ok()?;
             Some(format!("{}:{}", url.host_str()?, url.port_or_known_default().unwrap_or(usual)))
+        };
+        // Whoever writes `http://` into the credential means it.
+        let is_open = |name: &str| {
+            let url = fields.get(name).and_then(|text| Url::parse(text).ok());
+            url.is_some_and(|url| url.scheme() == "http" && !url.host_str().is_some_and(is_this_machine))
         };
         let found = match self.name {
             "postgres" => {
@@ -276,8 +281,10 @@ impl Kind {
             "oauth2" => of_url("token_url", 443).map(|host| vec![host]),
             _ => None,
         };
-        let patterns = found.unwrap_or_default().into_iter().map(|host| HostPattern::new(host.to_ascii_lowercase()));
-        patterns.collect::<Result<_, _>>().map_err(|error| Invalid::new("hosts", error.to_string()))
+        let scheme = if is_open("endpoint") || is_open("token_url") { "http://" } else { "" };
+        let hosts = found.unwrap_or_default().into_iter().map(|host| host.to_ascii_lowercase());
+        let bindings = hosts.map(|host| Binding::new(format!("{scheme}{host}")));
+        bindings.collect::<Result<_, _>>().map_err(|error| Invalid::new("hosts", error.to_string()))
     }
 
     /// Fields that are secrets.
@@ -426,6 +433,8 @@ mod tests {
             checked("s3", json!({"access_key": "a", "secret_key": "s", "endpoint": "http://127.0.0.1:9000"}))
                 .expect("valid");
         assert_eq!(hosts, ["127.0.0.1:9000"]);
+        let inside = json!({"access_key": "a", "secret_key": "s", "endpoint": "http://minio:9000"});
+        assert_eq!(checked("s3", inside).expect("valid").1, ["http://minio:9000", "http://*.minio:9000"]);
         let (_, hosts) = checked("s3", json!({"access_key": "a", "secret_key": "s"})).expect("valid");
         assert_eq!(hosts, ["s3.us-east-1.amazonaws.com:443", "*.s3.us-east-1.amazonaws.com:443"]);
     }

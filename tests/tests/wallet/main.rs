@@ -2,6 +2,7 @@
 //! to who may see them and to nobody else; and closed to everybody when their key is gone.
 
 mod api;
+mod bound;
 mod command;
 mod key;
 mod support;

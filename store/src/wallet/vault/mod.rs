@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use noetl_contract::Tenant;
-use noetl_contract::manifest::HostPattern;
 use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior};
 use serde::{Deserialize, Serialize};
@@ -36,7 +35,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::keys::{KeyError, KeySource, Keyring};
 use super::kinds::{Fields, Kind};
 use super::seal::{self, Identity, SealError, Sealed};
-use super::{Credential, Use};
+use super::{Binding, Credential, Use};
 
 mod audit;
 mod rotate;
@@ -94,7 +93,7 @@ pub struct Record {
     pub alias: String,
     pub kind: String,
     /// Where it may go; nowhere when empty.
-    pub hosts: Vec<HostPattern>,
+    pub hosts: Vec<Binding>,
     pub tags: Vec<String>,
     pub description: String,
     pub revision: u64,
@@ -112,7 +111,7 @@ pub struct NewRecord {
     pub kind: &'static Kind,
     pub fields: Fields,
     /// Those of the kind itself when left out.
-    pub hosts: Option<Vec<HostPattern>>,
+    pub hosts: Option<Vec<Binding>>,
     pub tags: Vec<String>,
     pub description: String,
 }
@@ -129,7 +128,7 @@ pub struct Change {
 #[derive(Serialize, Deserialize)]
 struct Inside {
     fields: BTreeMap<String, String>,
-    hosts: Vec<HostPattern>,
+    hosts: Vec<Binding>,
 }
 
 impl Drop for Inside {

@@ -1,7 +1,7 @@
 //! Secrets in a request, and out of its answer.
 //!
 //! Placeholders in the address, in the values of headers and in a body of text are replaced right before the request
-//! is sent, each after a check that its credential may go to the very host and port of this request. What comes back is
+//! is sent, each after a check that its credential may go to the very host and port of this request, encrypted or not. What comes back is
 //! masked by what went out, in every way it may be written: a host that echoes a request tells the guest nothing.
 //!
 //! Invariants:
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use noetl_contract::placeholder;
 use noetl_scrub::{Stream, Values};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{OutboundError, OutboundResponse};
@@ -98,10 +98,12 @@ pub(super) async fn inject(
         return Ok(None);
     }
     let target = format!("{host}:{port}");
+    let way = Way::of(parts.url);
     let mut opened = Opened { credentials: BTreeMap::new(), replaced: Vec::new() };
     for alias in aliases {
         let credential = wallet.open(&using(&alias, &target)).await.map_err(refused)?;
-        if !credential.may_go_to(host.trim_matches(['[', ']']), port) {
+        if !credential.may_go_to(host.trim_matches(['[', ']']), port, way) {
+            let target = if way == Way::Http { format!("http://{target}") } else { target };
             return Err(refused(WalletError::NotForThere { alias, target }));
         }
         opened.credentials.insert(alias, credential);

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use noetl_contract::Tenant;
-use noetl_contract::manifest::HostPattern;
 
 use super::*;
 
@@ -24,7 +23,7 @@ impl Wallet for Two {
             alias: using.alias.clone(),
             kind: kind.to_owned(),
             fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            hosts: vec![HostPattern::new("api.example.com").expect("a pattern")],
+            hosts: vec![noetl_store::wallet::Binding::new("api.example.com").expect("a pattern")],
             revision: 1,
         }))
     }
@@ -95,7 +94,13 @@ async fn a_request_without_placeholders_is_left_alone() {
 
 #[tokio::test]
 async fn a_credential_goes_to_its_own_hosts_alone_and_the_refusal_names_both() {
-    for url in ["https://evil.example/", "https://api.example.com.evil.example/", "http://[::1]:8080/"] {
+    for url in [
+        "https://evil.example/",
+        "https://api.example.com.evil.example/",
+        "http://[::1]:8080/",
+        "http://api.example.com/",
+        "https://api.example.com:8443/",
+    ] {
         let mut request = Request::to(url);
         request.headers = vec![("authorization".to_owned(), format!("Bearer {}", token()))];
         match request.inject().await {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use noetl_contract::{Digest, Tenant, placeholder};
 use noetl_store::nats::{Address, Login, Nats, NatsError};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
 use parking_lot::Mutex;
 
 use crate::bindings::noetl::nats::nats as wit;
@@ -145,7 +145,7 @@ async fn by_credential(
     // What a playbook writes says which server, never that a login may be read on the way.
     let own = field(&credential, &["url", "nats_url"]).map(parse).transpose()?;
     server.tls |= own.is_some_and(|(own, _)| own.tls);
-    if !credential.may_go_to(&server.host, server.port) {
+    if !credential.may_go_to(&server.host, server.port, Way::Own(USUAL_PORT)) {
         let target = format!("{}:{}", server.host, server.port);
         return Err(closed(WalletError::NotForThere { alias, target }));
     }
@@ -296,7 +296,7 @@ mod tests {
         impl Wallet for One {
             async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
                 let fields = [("url".to_owned(), "tls://a.example:4222".to_owned())].into();
-                let hosts = vec![noetl_contract::manifest::HostPattern::new("a.example:4222").expect("a pattern")];
+                let hosts = vec![noetl_store::wallet::Binding::new("a.example:4222").expect("a pattern")];
                 let (alias, kind) = (using.alias.clone(), "nats".to_owned());
                 Ok(Arc::new(Credential { alias, kind, fields, hosts, revision: 1 }))
             }

@@ -13,7 +13,7 @@ use noetl_store::payloads::Payloads;
 use noetl_store::sql::postgres::{Owner, Pools, Server, TlsMode};
 use noetl_store::sql::sqlite::{self, Folder, Place};
 use noetl_store::sql::{Done, Request, SqlError};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
 
 use crate::egress::{Addresses, ResolveError, Resolver};
 use crate::fair::{Budget, Reservation};
@@ -105,7 +105,7 @@ impl Databases {
         let opened = tokio::time::timeout(time, wallet.open(&using)).await.map_err(|_| SqlError::Timeout)?;
         let credential = opened?;
         let (server, port) = server(&credential)?;
-        if !credential.may_go_to(&server.host, port) {
+        if !credential.may_go_to(&server.host, port, Way::Own(USUAL_PORT)) {
             let target = format!("{}:{port}", server.host);
             return Err(WalletError::NotForThere { alias: alias.to_owned(), target }.into());
         }

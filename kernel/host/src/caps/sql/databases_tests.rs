@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_contract::manifest::HostPattern;
 use noetl_contract::{PluginPath, Tenant, Version};
 use noetl_store::sql::{Bounds, Parameters, Rows};
+use noetl_store::wallet::Binding;
 use parking_lot::Mutex;
 
 use super::*;
@@ -28,7 +28,7 @@ impl Wallet for OneCredential {
 fn wallet(host: &str, hosts: &[&str]) -> OneCredential {
     let fields = [("host", host), ("port", "1"), ("user", "u"), ("password", "hunter2-hunter2"), ("database", "d")];
     let fields: BTreeMap<_, _> = fields.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-    let hosts = hosts.iter().map(|host| HostPattern::new(*host).expect("a pattern")).collect();
+    let hosts = hosts.iter().map(|host| Binding::new(*host).expect("a pattern")).collect();
     let credential = Credential { alias: "db".to_owned(), kind: "postgres".to_owned(), fields, hosts, revision: 1 };
     OneCredential(credential, Mutex::default())
 }
