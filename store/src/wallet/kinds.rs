@@ -108,6 +108,9 @@ const fn usually(name: &'static str, value: &'static str, also: &'static [&'stat
     Field { name, also, needed: Needed::Default(value), help }
 }
 
+/// The one field of several lines.
+const CERTIFICATES: &str = "sslrootcert";
+
 /// Every kind there is.
 #[rustfmt::skip]
 pub static KINDS: &[Kind] = &[
@@ -129,6 +132,7 @@ pub static KINDS: &[Kind] = &[
         optional("password", &["db_password", "pass"], "the password"),
         needed("database", &["db_name", "dbname", "db"], "the database"),
         optional("sslmode", &["ssl_mode", "db_sslmode"], "`disable`, `prefer`, `require`, `verify-ca` or `verify-full`"),
+        optional("sslrootcert", &["ssl_root_cert", "db_sslrootcert"], "certificates of the authority that is trusted, as PEM [default: the machine's]"),
         optional("url", &["dsn", "uri", "connection_string", "database_url"], "all of it: `postgres://user:password@host:5432/database`"),
     ]},
     Kind { name: "nats", also: &[], help: "a NATS server", fields: &[
@@ -190,7 +194,8 @@ impl Kind {
                 Value::Bool(_) | Value::Array(_) | Value::Object(_) => return Err(Invalid::data(name, "must be text")),
             };
             // A line end that came with a file would be refused by whoever gets the secret, hours later.
-            if text.chars().any(|letter| letter.is_control()) {
+            let has_lines = field.name == CERTIFICATES;
+            if text.chars().any(|letter| letter.is_control() && !(has_lines && matches!(letter, '\r' | '\n'))) {
                 return Err(Invalid::data(name, "has a line end or another control character in it"));
             }
             if fields.get(field.name).is_some_and(|other| other != text) {
@@ -319,6 +324,9 @@ fn postgres(fields: &mut Fields) -> Result<(), Invalid> {
     }
     if fields.get("host").is_some_and(|host| host.starts_with('/')) {
         return Err(Invalid::data("host", "is a socket in a folder; databases are reached over the network alone"));
+    }
+    if fields.get(CERTIFICATES).is_some_and(|text| !text.contains("-----BEGIN CERTIFICATE-----")) {
+        return Err(Invalid::data(CERTIFICATES, "has no certificate in it: give the text of a PEM file, not its name"));
     }
     one_of(fields, "sslmode", &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])
 }
@@ -472,6 +480,15 @@ mod tests {
     }
 
     #[test]
+    fn certificates_keep_their_lines() {
+        let pem = "-----BEGIN CERTIFICATE-----\nMIIB\r\n-----END CERTIFICATE-----\n";
+        let data = json!({"host": "h", "user": "u", "database": "d", "sslmode": "verify-full", "sslrootcert": pem});
+        let (fields, _) = checked("postgres", data).expect("valid");
+        assert!(fields.contains(&("sslrootcert".to_owned(), pem.to_owned())), "{fields:?}");
+        assert!(Credential::is_public("sslrootcert"), "everybody who connects is shown it");
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (name, data, why) in [
             ("bearer", json!({}), "data.token"),
@@ -482,6 +499,8 @@ mod tests {
             ("postgres", json!({"host": "h", "user": "u", "database": "d", "port": "x"}), "data.port"),
             ("postgres", json!({"host": "h", "user": "u", "database": "d", "sslmode": "on"}), "verify-full"),
             ("postgres", json!({"host": "/run/pg", "user": "u", "database": "d"}), "socket"),
+            ("postgres", json!({"host": "h", "user": "u", "database": "d", "sslrootcert": "/ca.pem"}), "PEM file"),
+            ("postgres", json!({"host": "h\n", "user": "u", "database": "d"}), "line end"),
             ("postgres", json!({"url": "http://h/d"}), "postgres://host:port"),
             ("nats", json!({"url": "nats://h?token=t"}), "data.url"),
             ("s3", json!({"access_key": "a", "secret_key": "s", "endpoint": "https://h/?sig=x"}), "data.endpoint"),

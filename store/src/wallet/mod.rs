@@ -56,12 +56,13 @@ impl Credential {
 
     /// Fields that say where and as whom, and can be shown.
     pub fn is_public(field: &str) -> bool {
-        const PUBLIC: [&str; 16] = [
+        const PUBLIC: [&str; 17] = [
             "host",
             "port",
             "user",
             "database",
             "sslmode",
+            "sslrootcert",
             "url",
             "endpoint",
             "region",

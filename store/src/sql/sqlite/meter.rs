@@ -29,7 +29,7 @@ pub(super) enum Overrun {
 impl From<Overrun> for SqlError {
     fn from(overrun: Overrun) -> Self {
         let (sqlstate, message) = match overrun {
-            Overrun::Disk => ("53100", format!("the script has written more than {} MiB to files", MOST_WRITTEN >> 20)),
+            Overrun::Disk => ("54000", format!("the script has written more than {} MiB to files", MOST_WRITTEN >> 20)),
             Overrun::Memory => {
                 ("53200", format!("the machine has less than {} MiB of memory left", LEAST_MEMORY >> 20))
             }
