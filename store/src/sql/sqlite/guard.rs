@@ -2,8 +2,8 @@
 //!
 //! The authorizer is asked when a statement is compiled, for everything it would do. What is not known to it is denied.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,8 +126,12 @@ pub(super) fn open(place: &Place, patience: Duration, limit: Limit) -> Result<Co
     let (connection, pages) = match place {
         Place::Memory => (Connection::open_in_memory_with_flags(flags).map_err(failed)?, MOST_PAGES_IN_MEMORY),
         Place::File(path) => {
-            make(path)?;
-            (Connection::open_with_flags(path, flags).map_err(failed)?, MOST_PAGES)
+            let is_new = !path.exists();
+            let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+            if is_new {
+                close_to_others(path)?;
+            }
+            (connection, MOST_PAGES)
         }
     };
     connection.busy_timeout(patience).map_err(failed)?;
@@ -149,10 +153,11 @@ pub(super) fn open(place: &Place, patience: Duration, limit: Limit) -> Result<Co
     Ok(connection)
 }
 
-/// A new database is for the server's user alone; the library gives its journal the same rights.
-fn make(path: &Path) -> Result<(), SqlError> {
-    let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    made.map(drop).map_err(|error| SqlError::Connect(format!("the database's file: {error}")))
+/// A new database is for the server's user alone; the library gives its journal the same rights. By name and never by a
+/// file that is opened for it: closing that would release the locks of every other script on the same database.
+fn close_to_others(path: &Path) -> Result<(), SqlError> {
+    let closed = fs::set_permissions(path, Permissions::from_mode(0o600));
+    closed.map_err(|error| SqlError::Connect(format!("the database's file: {error}")))
 }
 
 fn authorize(asked: AuthContext<'_>) -> Authorization {
