@@ -62,8 +62,8 @@ impl Nats {
         let broken = |error: &dyn std::fmt::Display| NatsError::Unavailable(error.to_string());
         let tls = tls::config(&address.name)?;
         let relay = Relay::start(&address.sockets, CONNECT_TIME).await?;
-        let near: ServerAddr =
-            format!("nats://{}", relay.address).parse().map_err(|error: io::Error| broken(&error))?;
+        let near =
+            format!("nats://{}", relay.address).parse::<ServerAddr>().map_err(|error: io::Error| broken(&error))?;
         let mut options = ConnectOptions::new()
             .name("noetl")
             .connection_timeout(CONNECT_TIME)

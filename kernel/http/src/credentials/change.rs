@@ -34,7 +34,8 @@ pub struct PutCredential {
     #[schema(value_type = Object)]
     data: Map<String, Value>,
     /// Where it may go: `api.example.com`, `*.example.org`, `db.example.com:5432`. Without a port it is the usual one, and HTTP
-    /// is encrypted unless `http://host:port` says otherwise. When left out, the place that the credential itself names; a `bearer`, `basic`, `api_key` or `hmac` names none and goes nowhere.
+    /// is encrypted unless `http://host:port` says otherwise. When left out, the place that the credential itself names;
+    /// a `bearer`, `basic`, `api_key` or `hmac` names none and goes nowhere.
     #[schema(value_type = Option<Vec<String>>)]
     hosts: Option<Vec<Binding>>,
     #[serde(default)]

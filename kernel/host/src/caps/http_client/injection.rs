@@ -1,8 +1,9 @@
 //! Secrets in a request, and out of its answer.
 //!
 //! Placeholders in the address, in the values of headers and in a body of text are replaced right before the request
-//! is sent, each after a check that its credential may go to the very host and port of this request, encrypted or not. What comes back is
-//! masked by what went out, in every way it may be written: a host that echoes a request tells the guest nothing.
+//! is sent, each after a check that its credential may go to the very host and port of this request, encrypted or not.
+//! What comes back is masked by what went out, in every way it may be written: a host that echoes a request tells the
+//! guest nothing.
 //!
 //! Invariants:
 //! 1. Nothing is sent while any placeholder of a request cannot be replaced.
