@@ -6,7 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -16,11 +16,12 @@ use rusqlite::limits::Limit as Bound;
 use rusqlite::{Connection, OpenFlags};
 
 use super::super::SqlError;
+use super::functions::{self, MOST_WEIGHT};
 use super::meter::{Meter, Overrun};
 use super::{Place, wrong};
 
-/// What one statement may be. A function is not interrupted while it runs, and the worst of them take the square of the
-/// length of what they are given: the largest value is also what bounds one call of a function.
+/// What one statement may be. A function is not interrupted while it runs, and some take the square of the length of what
+/// they are given: the largest value is also what bounds one call of a function.
 const BOUNDS: [(Bound, i32); 12] = [
     // Of a value and of a row.
     (Bound::SQLITE_LIMIT_LENGTH, 1 << 20),
@@ -83,11 +84,28 @@ pub(super) struct Limit {
     end: Instant,
     given_up: Arc<AtomicBool>,
     overrun: Arc<Mutex<Option<Overrun>>>,
+    /// Of the slow functions in the statement that is compiled.
+    weight: Arc<AtomicU32>,
 }
 
 impl Limit {
     pub(super) fn new(end: Instant, given_up: Arc<AtomicBool>) -> Self {
-        Self { end, given_up, overrun: Arc::default() }
+        Self { end, given_up, overrun: Arc::default(), weight: Arc::default() }
+    }
+
+    pub(super) fn begin_statement(&self) {
+        self.weight.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the statement may use this function once more.
+    fn has_room_for(&self, function: &str) -> bool {
+        let weight = functions::weight(function);
+        let before = self.weight.fetch_add(weight, Ordering::Relaxed);
+        let fits = weight == 0 || before + weight <= MOST_WEIGHT;
+        if !fits {
+            *self.overrun.lock() = Some(Overrun::Functions);
+        }
+        fits
     }
 
     /// Statements that are each over in no time are not interrupted, so this is also asked between them.
@@ -106,17 +124,18 @@ impl Limit {
         true
     }
 
-    /// Whatever interrupts a statement, the library calls it an interruption.
+    /// Whatever interrupts a statement, the library calls it an interruption, and a denial what is refused.
     pub(super) fn explain(&self, error: SqlError) -> SqlError {
         match (error, *self.overrun.lock()) {
-            (SqlError::Timeout, Some(overrun)) => overrun.into(),
+            (SqlError::Timeout | SqlError::Denied(_), Some(overrun)) => overrun.into(),
             (error, _) => error,
         }
     }
 }
 
-/// Steps of a statement between two looks at the limit: few, since one step can make a value of the largest size.
-const STEPS: i32 = 1_000;
+/// Steps of a statement between two looks at the limit: few, since one step can make a value of the largest size, or take
+/// seconds. The library looks only where a loop begins again.
+const STEPS: i32 = 20;
 
 /// On the thread that runs the script.
 pub(super) fn open(place: &Place, patience: Duration, limit: Limit) -> Result<Connection, SqlError> {
@@ -147,9 +166,10 @@ pub(super) fn open(place: &Place, patience: Duration, limit: Limit) -> Result<Co
          PRAGMA main.max_page_count = {pages}; PRAGMA temp.max_page_count = {MOST_TEMPORARY_PAGES};"
     );
     connection.execute_batch(&settings).map_err(failed)?;
-    let mut meter = Meter::new();
+    functions::replace_slow(&connection).map_err(failed)?;
+    let (mut meter, counted) = (Meter::new(), limit.clone());
     connection.progress_handler(STEPS, Some(move || limit.stops(&mut meter))).map_err(failed)?;
-    connection.authorizer(Some(authorize)).map_err(failed)?;
+    connection.authorizer(Some(move |asked: AuthContext<'_>| authorize(&asked, &counted))).map_err(failed)?;
     Ok(connection)
 }
 
@@ -160,13 +180,14 @@ fn close_to_others(path: &Path) -> Result<(), SqlError> {
     closed.map_err(|error| SqlError::Connect(format!("the database's file: {error}")))
 }
 
-fn authorize(asked: AuthContext<'_>) -> Authorization {
+fn authorize(asked: &AuthContext<'_>, limit: &Limit) -> Authorization {
     let allowed = match asked.action {
         // Not even one in memory, which would have no bound. VACUUM attaches one too.
         AuthAction::Attach { .. } => false,
         AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(&pragma_name.to_ascii_lowercase().as_str()),
         AuthAction::Function { function_name } => {
-            !FUNCTIONS_OF_THE_PROCESS.iter().any(|name| function_name.eq_ignore_ascii_case(name))
+            let of_the_process = FUNCTIONS_OF_THE_PROCESS.iter().any(|name| function_name.eq_ignore_ascii_case(name));
+            !of_the_process && limit.has_room_for(function_name)
         }
         AuthAction::CreateVtable { module_name, .. } => {
             MODULES.iter().any(|name| module_name.eq_ignore_ascii_case(name))

@@ -24,6 +24,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 pub(super) enum Overrun {
     Disk,
     Memory,
+    /// Uses of slow functions in one statement.
+    Functions,
 }
 
 impl From<Overrun> for SqlError {
@@ -32,6 +34,11 @@ impl From<Overrun> for SqlError {
             Overrun::Disk => ("54000", format!("the script has written more than {} MiB to files", MOST_WRITTEN >> 20)),
             Overrun::Memory => {
                 ("53200", format!("the machine has less than {} MiB of memory left", LEAST_MEMORY >> 20))
+            }
+            Overrun::Functions => {
+                let text = "a statement uses `instr`, `replace`, `LIKE` and `GLOB` at most 100 times together, and \
+                            `json_patch` 5 times";
+                ("54000", text.to_owned())
             }
         };
         let fault = Fault { sqlstate: sqlstate.to_owned(), message, ..Fault::default() };

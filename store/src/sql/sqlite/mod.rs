@@ -29,6 +29,7 @@ use super::script::{Token, statements, tokens};
 use super::{Bounds, Column, Done, Fault, Parameters, Request, SqlError};
 use crate::payloads::Payloads;
 
+mod functions;
 mod guard;
 mod meter;
 
@@ -151,6 +152,7 @@ impl Script<'_> {
             if self.limit.is_over() {
                 return Err(SqlError::Timeout);
             }
+            self.limit.begin_statement();
             let Some(mut statement) = batch.next().map_err(|error| wrong(error, number))? else { break };
             let ended = self.statement(&mut statement, number, bounds)?;
             bounds = bounds.after(&ended);

@@ -178,6 +178,8 @@ async fn values_statements_and_tables_have_a_largest_size() {
         (format!("select 'a' like '{}'", "%".repeat(1001)), "42000"),
         (format!("select '{}'", "a".repeat(2 << 20)), "54000"),
         (format!("select {columns}"), "42000"),
+        (format!("select {}", vec!["instr('a', 'b')"; 101].join(",")), "54000"),
+        (format!("select {}", vec!["json_patch('{}', '{}')"; 6].join(",")), "54000"),
         (format!("select {depth}"), "42000"),
         (format!("create table t as {filling}"), "53100"),
         (format!("create temp table t as {filling}"), "53100"),
@@ -188,6 +190,21 @@ async fn values_statements_and_tables_have_a_largest_size() {
     }
     let refused = scene.run(scene.place("temporary"), &format!("create temp table t as {filling}")).await;
     assert!(matches!(refused, Err(SqlError::Sql(fault)) if fault.sqlstate == "53100"));
+}
+
+#[tokio::test]
+async fn letters_are_trimmed_as_the_library_does_it_and_long_texts_in_no_time() {
+    let scene = Scene::new();
+    let script = "select trim('xxaxbxx', 'x') a, ltrim('xya', 'yx') b, rtrim('aüü', 'ü') c, trim(null, 'x') d,
+        trim('a', null) e, trim('  a ') f, trim(1001, 1) g, trim('x', 'x') h, trim('a', '') i";
+    let done = scene.run(Place::Memory, script).await.expect("runs");
+    let wanted =
+        json!([{"a": "axb", "b": "a", "c": "a", "d": null, "e": null, "f": "a", "g": "00", "h": "", "i": "a"}]);
+    assert_eq!(rows(&done[0]), wanted);
+    // As the library has it, this is an hour.
+    let long = "select length(trim(printf('%.*c', 1000000, 'a'), printf('%.*c', 999999, 'b') || 'a')) n";
+    let done = scene.run(Place::Memory, long).await.expect("runs");
+    assert_eq!(rows(&done[0]), json!([{"n": 0}]));
 }
 
 #[tokio::test]
