@@ -1,10 +1,11 @@
 //! A private PostgreSQL: Debian's programs on a port and folder of their own.
 //!
-//! It takes connections over TCP with a password (SCRAM), as servers of the world do, and syncs nothing. The programs refuse
-//! to run as root, so that they run as the user their package made where the tests do.
+//! It takes connections over TCP with a password (SCRAM), as servers of the world do, encrypted if it is given a certificate, and
+//! syncs nothing. The programs refuse to run as root, so that they run as the user their package made where the tests do.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -21,15 +22,34 @@ pub struct Postgres {
     _folder: TempDir,
 }
 
+const CERTIFICATE: &str = "server.crt";
+const KEY: &str = "server.key";
 /// Ports that somebody else took between looking and listening.
 const ATTEMPTS: usize = 5;
 
 impl Postgres {
     pub fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// Also takes encrypted connections; both as PEM.
+    pub fn start_encrypted(certificate: &str, key: &str) -> Self {
+        Self::start_with(Some((certificate, key)))
+    }
+
+    fn start_with(encryption: Option<(&str, &str)>) -> Self {
         let folder = TempDir::new().expect("a folder");
         let (user, password) = ("noetl", "a-password-of-tests");
         let secret = folder.path().join("password");
         std::fs::write(&secret, password).expect("a file");
+        if let Some((certificate, key)) = encryption {
+            for (name, text) in [(CERTIFICATE, certificate), (KEY, key)] {
+                let file = folder.path().join(name);
+                std::fs::write(&file, text).expect("a file");
+                // It takes no key that others can read.
+                std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("closed to others");
+            }
+        }
         give_to_the_user(folder.path());
         let mut initdb = program("initdb");
         initdb.arg("--pgdata").arg(folder.path().join("data")).arg("--pwfile").arg(&secret);
@@ -38,7 +58,7 @@ impl Postgres {
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         for _ in 0..ATTEMPTS {
             let port = free_port();
-            if let Some(process) = listening(folder.path(), port) {
+            if let Some(process) = listening(folder.path(), port, encryption.is_some()) {
                 return Self {
                     process,
                     host: "127.0.0.1".to_owned(),
@@ -100,10 +120,15 @@ fn free_port() -> u16 {
 }
 
 /// The server, once it takes connections; nothing if it ended before.
-fn listening(folder: &Path, port: u16) -> Option<Child> {
+fn listening(folder: &Path, port: u16, encrypted: bool) -> Option<Child> {
     let mut command = program("postgres");
     command.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
     command.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-F", "-c", "full_page_writes=off"]);
+    if encrypted {
+        let at = |name: &str| folder.join(name).display().to_string();
+        let files = [format!("ssl_cert_file={}", at(CERTIFICATE)), format!("ssl_key_file={}", at(KEY))];
+        command.args(["-c", "ssl=on", "-c", &files[0], "-c", &files[1]]);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).current_dir(folder);
     let mut process = command.spawn().expect("postgres is there: `cargo xtask setup`");
     let mut lines = BufReader::new(process.stderr.take().expect("piped")).lines().map_while(Result::ok);

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use toml::de::DeValue;
 
-use noetl_contract::Capability;
+use noetl_contract::{Capability, Tenant};
 use noetl_registry::signatures::Requirement;
 
 /// What an option accepts.
@@ -38,6 +38,8 @@ pub enum Kind {
     Variables,
     /// Programs, by name or by path.
     Programs,
+    /// Names of tenants, or `*`.
+    Tenants,
     /// Pools and their sizes: `name=number`.
     Pools,
     /// Namespaces and who must have signed what lies there: `namespace=key|key`.
@@ -166,7 +168,9 @@ pub const TABLE: &[Row] = rows! {
     "policy.insecure_tls": Kind::Flag, "false", "0.1.0",
         "Whether a request of a plugin may ask not to have the server's certificate verified (`verify_ssl: false` of the tool `http`). Whoever is on the way can then read and change what is sent, credentials included.";
     "policy.shell": Kind::Flag, "false", "0.1.0",
-        "Whether playbooks may run programs of this machine with the tool `shell`. They run outside of every sandbox, as the user of the server: whoever may start a playbook can do what that user can.";
+        "Whether playbooks of the tenants in `policy.shell_tenants` may run programs of this machine with the tool `shell`. They run outside of every sandbox, as the user of the server: whoever may start a playbook of theirs can do what that user can.";
+    "policy.shell_tenants": Kind::Tenants, "", "0.1.0",
+        "Tenants that `policy.shell` is for, or `*` for all; none when empty.";
     "policy.shell_programs": Kind::Programs, "", "0.1.0",
         "Programs that `policy.shell` is for, as playbooks name them; any when empty. A command that is one text runs in the program `sh`, a command that is a list runs its first word.";
     "policy.shell_folder": Kind::Folder, "", "0.1.0",
@@ -239,7 +243,13 @@ impl Kind {
                 self.check(Value::Number(number))
             }
             Kind::Secret => self.check(Value::Secret(text.to_owned())),
-            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Programs | Kind::Pools | Kind::Signers => {
+            Kind::Words(_)
+            | Kind::Capabilities
+            | Kind::Variables
+            | Kind::Programs
+            | Kind::Tenants
+            | Kind::Pools
+            | Kind::Signers => {
                 let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
                 self.check(Value::List(words.map(str::to_owned).collect()))
             }
@@ -265,7 +275,13 @@ impl Kind {
                 let text = value.as_str().ok_or_else(|| wanted("a string"))?;
                 self.check(Value::Secret(text.to_owned()))
             }
-            Kind::Words(_) | Kind::Capabilities | Kind::Variables | Kind::Programs | Kind::Pools | Kind::Signers => {
+            Kind::Words(_)
+            | Kind::Capabilities
+            | Kind::Variables
+            | Kind::Programs
+            | Kind::Tenants
+            | Kind::Pools
+            | Kind::Signers => {
                 let items = value.as_array().ok_or_else(|| wanted("a list of strings"))?;
                 let words = items.iter().map(|item| item.get_ref().as_str().map(str::to_owned));
                 self.check(Value::List(words.collect::<Option<_>>().ok_or("every item must be a string")?))
@@ -291,6 +307,7 @@ impl Kind {
             }
             (Kind::Variables, Value::List(list)) => list.iter().try_for_each(|name| variable(name))?,
             (Kind::Programs, Value::List(list)) => list.iter().try_for_each(|name| program(name))?,
+            (Kind::Tenants, Value::List(list)) => list.iter().try_for_each(|name| tenant(name))?,
             (Kind::Pools, Value::List(list)) => pools(list).map(drop)?,
             (Kind::Signers, Value::List(list)) => signers(list).map(drop)?,
             (Kind::Secret, Value::Secret(secret)) if (1..SHORTEST_SECRET).contains(&secret.len()) => {
@@ -314,6 +331,7 @@ impl Kind {
             Kind::Capabilities => format!("list of {}", quoted(&Capability::ALL.map(Capability::name))),
             Kind::Variables => "list of names of environment variables".to_owned(),
             Kind::Programs => "list of names or absolute paths of programs".to_owned(),
+            Kind::Tenants => "list of names of tenants, or `*`".to_owned(),
             Kind::Pools => "list of `name=number`, each number from 1 to 100000".to_owned(),
             Kind::Signers => "list of `namespace=key`, with `|` between keys of which one is enough".to_owned(),
             Kind::Secret => format!("text of at least {SHORTEST_SECRET} bytes, or empty; never shown"),
@@ -337,6 +355,13 @@ fn program(name: &str) -> Result<(), String> {
     } else {
         Err(format!("`{name}` is not a program: write its name, such as `git`, or a whole path"))
     }
+}
+
+fn tenant(name: &str) -> Result<(), String> {
+    if name == "*" {
+        return Ok(());
+    }
+    Tenant::new(name).map(drop).map_err(|error| error.to_string())
 }
 
 /// Names and sizes of pools as they are written.
@@ -464,6 +489,9 @@ mod tests {
         assert!(kind.parse_text("A=B").is_err() && kind.parse_text("9X").is_err());
         let kind = row("policy.shell_programs").expect("row").kind;
         assert!(kind.parse_text("git,/usr/bin/env").is_ok() && kind.parse_text("bin/git").is_err());
+        let kind = row("policy.shell_tenants").expect("row").kind;
+        assert!(kind.parse_text("main,other").is_ok() && kind.parse_text("*").is_ok());
+        assert!(kind.parse_text("a/b").is_err());
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn take(kind: &Kind, given: &[Given], data: &mut Map<String, Value>) -> Outc
         };
         let value = match from {
             Source::Text(text) => {
-                if !Credential::is_public(field.name) || has_password(text) {
+                if !Credential::is_public(field.name) || has_secret(text) {
                     let message = format!("`{name}` has a secret in it, and a command line can be read by others");
                     return Err(Failure::usage(message).next(how_one(name)));
                 }
@@ -94,8 +94,16 @@ fn how_one(name: &str) -> String {
     format!("use --field {name}=@FILE, --field {name}=@- (stdin) or --field {name}=env:VARIABLE")
 }
 
-fn has_password(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| url.password().is_some())
+/// A password, a token of NATS, or a query of an address where tokens are fetched.
+fn has_secret(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| {
+        let more = match url.scheme() {
+            "nats" | "tls" => !url.username().is_empty(),
+            "http" | "https" => url.query().is_some(),
+            _ => false,
+        };
+        more || url.password().is_some()
+    })
 }
 
 fn without_line_end(mut text: String) -> String {
@@ -163,6 +171,8 @@ mod tests {
             ("postgres", "db_password=hunter2"),
             ("postgres", "url=postgres://u:hunter2@h/d"),
             ("nats", "url=nats://u:hunter2@h"),
+            ("nats", "url=tls://hunter2@h"),
+            ("oauth2", "token_url=https://h/token?code=hunter2"),
         ] {
             let refused = taken(kind, &[field]).expect_err(field);
             assert_eq!(refused.exit, Exit::Usage);

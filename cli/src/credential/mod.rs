@@ -33,7 +33,9 @@ Values: NAME=@FILE reads a file, NAME=@- stdin, NAME=env:VARIABLE a variable. Wh
 terminal you are asked for what is missing. One line end at the end of a file or of stdin is left out.
 
 Where a credential may go: --host, else the place that it names itself (postgres, nats, s3, oauth2). A bearer, basic, api_key
-or hmac names none, so without --host it goes nowhere.";
+or hmac names none, so without --host it goes nowhere. `--host api.example.com` is https on port 443 alone: another port is
+named, and `--host http://intranet.example:8080` lets it go unencrypted, for everybody on the way to read. This machine
+(`localhost`, `127.0.0.1`) is bound on every port and either way.";
 
 const ROTATE_EXAMPLES: &str = "\
 Examples:
@@ -127,7 +129,8 @@ pub struct Add {
     /// All of it from a file of YAML or JSON, `-` for stdin: {name, type, data, hosts?, tags?, description?}.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// A host it may be sent to: `api.example.com`, `*.example.org`, `db.example.com:5432`.
+    /// A host it may be sent to: `api.example.com`, `*.example.org`, `db.example.com:5432`. Without a port it is the usual one; HTTP is
+    /// encrypted unless `http://host:port` says otherwise.
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
     /// A word to find it by.

@@ -98,7 +98,8 @@ fn shell(settings: &Settings) -> Option<Shell> {
     let folder = settings.text("policy.shell_folder");
     let folder = (!folder.is_empty()).then(|| PathBuf::from(folder));
     let programs = settings.list("policy.shell_programs").to_vec();
-    settings.flag("policy.shell").then_some(Shell { programs, folder })
+    let tenants = settings.list("policy.shell_tenants").to_vec();
+    settings.flag("policy.shell").then_some(Shell { tenants, programs, folder })
 }
 
 fn denied(settings: &Settings) -> CapabilitySet {
@@ -193,6 +194,7 @@ mod tests {
             kernel(&settings("[policy]\nshell = true\nshell_programs = [\"git\"]\nshell_folder = \"/srv\"\n")).shell;
         let shell = shell.expect("switched on");
         assert_eq!((shell.programs, shell.folder), (vec!["git".to_owned()], Some(PathBuf::from("/srv"))));
+        assert!(shell.tenants.is_empty(), "for nobody, unless it is said for whom");
     }
 
     #[test]

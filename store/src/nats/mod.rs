@@ -4,15 +4,17 @@
 //! up and checked what it means, and servers that a cluster tells of are not followed for the same reason. The certificate
 //! is held against the name all the same ([`tls`]).
 //!
-//! What is asked for is bounded by whoever asks, with a time around the call. A connection that breaks is made again a few
-//! times by the client; one that stays broken is seen by [`Nats::is_open`], and its keeper makes a new one.
+//! What is asked for is bounded by whoever asks, with a time around the call; what a server sends, asked or not, is bounded
+//! by a [`relay`]. A connection that breaks stays broken: [`Nats::is_open`] says so, and its keeper makes a new one.
 
 mod error;
 mod messages;
 mod objects;
+mod relay;
 mod tls;
 mod values;
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -24,8 +26,11 @@ pub use messages::{Message, Published, Settlement, StreamState, Which};
 pub use objects::{Bytestream, ObjectDetails};
 pub use values::Entry;
 
+use relay::Relay;
+
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-const RECONNECTS: usize = 3;
+/// The relay serves one connection; the client knows no smaller number.
+const RECONNECTS: usize = 1;
 
 /// A server whose name has been looked up.
 #[derive(Debug, Clone)]
@@ -49,36 +54,45 @@ pub struct Login {
 pub struct Nats {
     client: Client,
     jetstream: Context,
+    relay: Relay,
 }
 
 impl Nats {
     pub async fn connect(address: Address, login: Login) -> Result<Self, NatsError> {
-        let invalid = |error: &dyn std::fmt::Display| NatsError::Invalid(format!("the address of the server: {error}"));
-        let servers: Vec<ServerAddr> = address
-            .sockets
-            .iter()
-            .map(|socket| format!("nats://{socket}").parse())
-            .collect::<Result<_, _>>()
-            .map_err(|error: std::io::Error| invalid(&error))?;
+        let broken = |error: &dyn std::fmt::Display| NatsError::Unavailable(error.to_string());
+        let tls = tls::config(&address.name)?;
+        let relay = Relay::start(&address.sockets, CONNECT_TIME).await?;
+        let near =
+            format!("nats://{}", relay.address).parse::<ServerAddr>().map_err(|error: io::Error| broken(&error))?;
         let mut options = ConnectOptions::new()
             .name("noetl")
             .connection_timeout(CONNECT_TIME)
             .max_reconnects(RECONNECTS)
             .ignore_discovered_servers()
             .require_tls(address.tls)
-            .tls_client_config(tls::config(&address.name)?);
+            .tls_client_config(tls);
         options = match login {
             Login { token: Some(token), .. } => options.token(token),
             Login { user: Some(user), password, .. } => options.user_and_password(user, password.unwrap_or_default()),
             Login { .. } => options,
         };
-        let client = options.connect(servers).await.map_err(|error| NatsError::Unavailable(error.to_string()))?;
+        let client = options.connect(near).await.map_err(|error| broken(&error))?;
         let jetstream = jetstream::new(client.clone());
-        Ok(Self { client, jetstream })
+        Ok(Self { client, jetstream, relay })
+    }
+
+    /// Does the work of one function. A server that sends more for it than is kept in memory ends it.
+    pub async fn within<T>(&self, work: impl Future<Output = Result<T, NatsError>>) -> Result<T, NatsError> {
+        let _working = self.relay.allowance.begin();
+        tokio::select! {
+            done = work => done,
+            () = self.relay.allowance.exhausted() => Err(NatsError::TooLarge(relay::WINDOW)),
+        }
     }
 
     /// Whether it is worth keeping.
     pub fn is_open(&self) -> bool {
-        self.client.connection_state() != async_nats::connection::State::Disconnected
+        let connected = self.client.connection_state() != async_nats::connection::State::Disconnected;
+        connected && !self.relay.allowance.is_exhausted()
     }
 }

@@ -4,12 +4,16 @@ use std::io;
 
 use async_nats::jetstream::object_store::{InfoErrorKind, ObjectInfo, ObjectStore};
 use bytes::Bytes;
-use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::messages::milliseconds;
 use super::{Nats, NatsError};
+
+/// About as many bytes as come around a piece of an object, and as say what an object is.
+const AROUND: u64 = 512;
+const DETAILS: u64 = 4 << 10;
 
 /// The bytes of an object on their way.
 pub type Bytestream = BoxStream<'static, io::Result<Bytes>>;
@@ -57,7 +61,9 @@ impl Nats {
         }
         let object = self.object_bucket(bucket).await?.get(name).await;
         let object = object.map_err(|error| NatsError::of(&format!("read `{name}`"), &error))?;
-        Ok(Some(ReaderStream::new(object).boxed()))
+        let allowance = self.relay.allowance.clone();
+        let counted = ReaderStream::new(object).inspect_ok(move |piece| allowance.taken(piece.len() as u64 + AROUND));
+        Ok(Some(counted.boxed()))
     }
 
     pub async fn object_put(&self, bucket: &str, name: &str, bytes: Bytestream) -> Result<ObjectDetails, NatsError> {
@@ -81,6 +87,7 @@ impl Nats {
         let mut found = Vec::new();
         while let Some(info) = list.next().await {
             let info = info.map_err(|error| failed(&error))?;
+            self.relay.allowance.taken(DETAILS);
             if !info.deleted {
                 found.push(info.into());
             }

@@ -6,6 +6,9 @@ use futures::StreamExt as _;
 
 use super::{Nats, NatsError};
 
+/// About as many bytes as a key comes with.
+const NAME: u64 = 1 << 10;
+
 /// A value and its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -50,6 +53,7 @@ impl Nats {
         let mut found = Vec::new();
         while let Some(key) = keys.next().await {
             let key = key.map_err(|error| failed(&error))?;
+            self.relay.allowance.taken(NAME);
             if pattern.is_none_or(|pattern| matches(pattern, &key)) {
                 found.push(key);
             }

@@ -4,17 +4,18 @@
 //! spelling, and everything that is wrong is found when the credential is made and not when it is needed. A field nobody
 //! knows is refused: it is a misspelt one.
 //!
-//! A password inside of an address is taken out of it and becomes a field of its own: addresses are shown to people.
+//! A password, a token or a query inside of an address is taken out of it and becomes a field of its own: addresses are
+//! shown to people.
 
 use std::collections::BTreeMap;
 
-use noetl_contract::manifest::HostPattern;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::Url;
 use zeroize::Zeroize as _;
 
 use super::Credential;
+use super::binding::{Binding, is_this_machine};
 use super::scheme::{self, Scheme};
 
 /// One field.
@@ -108,6 +109,9 @@ const fn usually(name: &'static str, value: &'static str, also: &'static [&'stat
     Field { name, also, needed: Needed::Default(value), help }
 }
 
+/// The one field of several lines.
+const CERTIFICATES: &str = "sslrootcert";
+
 /// Every kind there is.
 #[rustfmt::skip]
 pub static KINDS: &[Kind] = &[
@@ -129,6 +133,7 @@ pub static KINDS: &[Kind] = &[
         optional("password", &["db_password", "pass"], "the password"),
         needed("database", &["db_name", "dbname", "db"], "the database"),
         optional("sslmode", &["ssl_mode", "db_sslmode"], "`disable`, `prefer`, `require`, `verify-ca` or `verify-full`"),
+        optional("sslrootcert", &["ssl_root_cert", "db_sslrootcert"], "certificates of the authority that is trusted, as PEM [default: the machine's]"),
         optional("url", &["dsn", "uri", "connection_string", "database_url"], "all of it: `postgres://user:password@host:5432/database`"),
     ]},
     Kind { name: "nats", also: &[], help: "a NATS server", fields: &[
@@ -156,6 +161,7 @@ pub static KINDS: &[Kind] = &[
     ]},
     Kind { name: "oauth2", also: &["oauth2_client_credentials", "client_credentials"], help: "tokens that the server fetches and renews (client credentials)", fields: &[
         needed("token_url", &["token_endpoint", "endpoint"], "where tokens are fetched"),
+        optional("token_query", &[], "what follows `?` in that address; it is not shown"),
         needed("client_id", &[], "the client"),
         needed("client_secret", &[], "its secret"),
         optional("scope", &["scopes"], "what is asked for, with blanks between"),
@@ -195,7 +201,8 @@ impl Kind {
                 Value::Bool(_) | Value::Array(_) | Value::Object(_) => return Err(Invalid::data(name, "must be text")),
             };
             // A line end that came with a file would be refused by whoever gets the secret, hours later.
-            if text.chars().any(|letter| letter.is_control()) {
+            let has_lines = field.name == CERTIFICATES;
+            if text.chars().any(|letter| letter.is_control() && !(has_lines && matches!(letter, '\r' | '\n'))) {
                 return Err(Invalid::data(name, "has a line end or another control character in it"));
             }
             if fields.get(field.name).is_some_and(|other| other != text) {
@@ -226,16 +233,31 @@ impl Kind {
             "nats" => {
                 let Some(url) = fields.get("url") else { return Ok(()) };
                 let url = address("url", url, &["nats", "tls"])?;
+                if url.query().is_some() || url.fragment().is_some() {
+                    return Err(Invalid::data("url", "has a `?` or a `#` in it, which no NATS server knows"));
+                }
                 take_user(fields, "url", url)
             }
             "s3" => {
                 let region = fields.get("region").unwrap_or("us-east-1").to_owned();
                 fields.set_missing("endpoint", format!("https://s3.{region}.amazonaws.com"));
-                without_user(fields, "endpoint")
+                if without_user(fields, "endpoint")?.query().is_some() {
+                    return Err(Invalid::data("endpoint", "has a `?` in it; it is the address of a server"));
+                }
+                Ok(())
             }
             "oauth2" => {
                 one_of(fields, "auth_style", &["body", "basic"])?;
-                without_user(fields, "token_url")
+                if fields.get("token_url").is_none() {
+                    return Ok(());
+                }
+                let mut url = without_user(fields, "token_url")?;
+                if let Some(query) = url.query().map(str::to_owned) {
+                    url.set_query(None);
+                    fields.set_missing("token_query", query);
+                    fields.set("token_url", url.to_string());
+                }
+                Ok(())
             }
             "hmac" => {
                 let given: &Fields = fields;
@@ -249,10 +271,15 @@ impl Kind {
     }
 
     /// Where it goes when nobody says otherwise: to the place that it names itself, and else nowhere.
-    pub fn own_hosts(&self, fields: &Fields) -> Result<Vec<HostPattern>, Invalid> {
+    pub fn own_hosts(&self, fields: &Fields) -> Result<Vec<Binding>, Invalid> {
         let of_url = |name: &str, usual: u16| -> Option<String> {
             let url = Url::parse(fields.get(name)?).ok()?;
             Some(format!("{}:{}", url.host_str()?, url.port_or_known_default().unwrap_or(usual)))
+        };
+        // Whoever writes `http://` into the credential means it.
+        let is_open = |name: &str| {
+            let url = fields.get(name).and_then(|text| Url::parse(text).ok());
+            url.is_some_and(|url| url.scheme() == "http" && !url.host_str().is_some_and(is_this_machine))
         };
         let found = match self.name {
             "postgres" => {
@@ -268,8 +295,10 @@ impl Kind {
             "oauth2" => of_url("token_url", 443).map(|host| vec![host]),
             _ => None,
         };
-        let patterns = found.unwrap_or_default().into_iter().map(|host| HostPattern::new(host.to_ascii_lowercase()));
-        patterns.collect::<Result<_, _>>().map_err(|error| Invalid::new("hosts", error.to_string()))
+        let scheme = if is_open("endpoint") || is_open("token_url") { "http://" } else { "" };
+        let hosts = found.unwrap_or_default().into_iter().map(|host| host.to_ascii_lowercase());
+        let bindings = hosts.map(|host| Binding::new(format!("{scheme}{host}")));
+        bindings.collect::<Result<_, _>>().map_err(|error| Invalid::new("hosts", error.to_string()))
     }
 
     /// Fields that are secrets.
@@ -305,6 +334,9 @@ fn postgres(fields: &mut Fields) -> Result<(), Invalid> {
     if fields.get("host").is_some_and(|host| host.starts_with('/')) {
         return Err(Invalid::data("host", "is a socket in a folder; databases are reached over the network alone"));
     }
+    if fields.get(CERTIFICATES).is_some_and(|text| !text.contains("-----BEGIN CERTIFICATE-----")) {
+        return Err(Invalid::data(CERTIFICATES, "has no certificate in it: give the text of a PEM file, not its name"));
+    }
     one_of(fields, "sslmode", &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])
 }
 
@@ -315,10 +347,12 @@ fn address(field: &str, text: &str, schemes: &[&str]) -> Result<Url, Invalid> {
     if schemes.contains(&url.scheme()) && url.has_host() { Ok(url) } else { Err(wrong()) }
 }
 
-/// Moves the user of an address, and the password, into fields of their own.
+/// Moves the user of an address, and the password, into fields of their own. A name without a password is a token.
 fn take_user(fields: &mut Fields, field: &'static str, mut url: Url) -> Result<(), Invalid> {
+    let has_name = url.password().is_some() || ["user", "password"].iter().any(|name| fields.get(name).is_some());
+    let first = if has_name { "user" } else { "token" };
     for (name, part) in
-        [("user", url.username().to_owned()), ("password", url.password().unwrap_or_default().to_owned())]
+        [(first, url.username().to_owned()), ("password", url.password().unwrap_or_default().to_owned())]
     {
         if let Some(part) = decoded(field, &part)? {
             fields.set_missing(name, part);
@@ -330,11 +364,13 @@ fn take_user(fields: &mut Fields, field: &'static str, mut url: Url) -> Result<(
     Ok(())
 }
 
-fn without_user(fields: &Fields, field: &str) -> Result<(), Invalid> {
-    let Some(text) = fields.get(field) else { return Ok(()) };
-    let url = address(field, text, &["https", "http"])?;
+fn without_user(fields: &Fields, field: &str) -> Result<Url, Invalid> {
+    let url = address(field, fields.get(field).unwrap_or_default(), &["https", "http"])?;
+    if url.fragment().is_some() {
+        return Err(Invalid::data(field, "has a `#` in it, which is never sent"));
+    }
     if url.username().is_empty() && url.password().is_none() {
-        return Ok(());
+        return Ok(url);
     }
     Err(Invalid::data(field, "has a user or a password in it; they have fields of their own"))
 }
@@ -421,6 +457,8 @@ mod tests {
             checked("s3", json!({"access_key": "a", "secret_key": "s", "endpoint": "http://127.0.0.1:9000"}))
                 .expect("valid");
         assert_eq!(hosts, ["127.0.0.1:9000"]);
+        let inside = json!({"access_key": "a", "secret_key": "s", "endpoint": "http://minio:9000"});
+        assert_eq!(checked("s3", inside).expect("valid").1, ["http://minio:9000", "http://*.minio:9000"]);
         let (_, hosts) = checked("s3", json!({"access_key": "a", "secret_key": "s"})).expect("valid");
         assert_eq!(hosts, ["s3.us-east-1.amazonaws.com:443", "*.s3.us-east-1.amazonaws.com:443"]);
     }
@@ -442,10 +480,28 @@ mod tests {
         assert_eq!(fields, pairs(&[("password", "secret"), ("url", "nats://n1:4333"), ("user", "u")]));
         assert_eq!(hosts, ["n1:4333"]);
         assert_eq!(checked("nats", json!({"url": "nats://n1"})).expect("valid").1, ["n1:4222"]);
+        let (fields, _) = checked("nats", json!({"url": "tls://s3cret@n1"})).expect("valid");
+        assert_eq!(fields, pairs(&[("token", "s3cret"), ("url", "tls://n1")]));
+        let (fields, _) = checked("nats", json!({"url": "nats://u@n1", "password": "p"})).expect("valid");
+        assert_eq!(fields, pairs(&[("password", "p"), ("url", "nats://n1"), ("user", "u")]));
+        let client = json!({"token_url": "https://h/t?code=s3cret", "client_id": "c", "client_secret": "s"});
+        let (fields, _) = checked("oauth2", client).expect("valid");
+        assert!(fields.contains(&("token_url".to_owned(), "https://h/t".to_owned())), "{fields:?}");
+        assert!(fields.contains(&("token_query".to_owned(), "code=s3cret".to_owned())), "{fields:?}");
+        assert!(!Credential::is_public("token_query") && !Credential::is_public("token"));
         let refused =
             checked("oauth2", json!({"token_url": "https://u:hunter2@h/", "client_id": "c", "client_secret": "s"}));
         let refused = refused.expect_err("a user in the address");
         assert!(refused.contains("token_url") && !refused.contains("hunter2"), "{refused}");
+    }
+
+    #[test]
+    fn certificates_keep_their_lines() {
+        let pem = "-----BEGIN CERTIFICATE-----\nMIIB\r\n-----END CERTIFICATE-----\n";
+        let data = json!({"host": "h", "user": "u", "database": "d", "sslmode": "verify-full", "sslrootcert": pem});
+        let (fields, _) = checked("postgres", data).expect("valid");
+        assert!(fields.contains(&("sslrootcert".to_owned(), pem.to_owned())), "{fields:?}");
+        assert!(Credential::is_public("sslrootcert"), "everybody who connects is shown it");
     }
 
     #[test]
@@ -459,7 +515,11 @@ mod tests {
             ("postgres", json!({"host": "h", "user": "u", "database": "d", "port": "x"}), "data.port"),
             ("postgres", json!({"host": "h", "user": "u", "database": "d", "sslmode": "on"}), "verify-full"),
             ("postgres", json!({"host": "/run/pg", "user": "u", "database": "d"}), "socket"),
+            ("postgres", json!({"host": "h", "user": "u", "database": "d", "sslrootcert": "/ca.pem"}), "PEM file"),
+            ("postgres", json!({"host": "h\n", "user": "u", "database": "d"}), "line end"),
             ("postgres", json!({"url": "http://h/d"}), "postgres://host:port"),
+            ("nats", json!({"url": "nats://h?token=t"}), "data.url"),
+            ("s3", json!({"access_key": "a", "secret_key": "s", "endpoint": "https://h/?sig=x"}), "data.endpoint"),
             ("hmac", json!({"secret": "s", "algorithm": "md5"}), "sha256"),
             ("hmac", json!({"secret": "s", "message": "{nonce}"}), "data.message"),
             ("hmac", json!({"secret": "s", "timestamp_header": "a b"}), "data.timestamp_header"),

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_contract::Tenant;
-use noetl_contract::manifest::HostPattern;
 use zeroize::Zeroize as _;
 
+mod binding;
 mod empty;
 pub mod keys;
 pub mod kinds;
@@ -26,6 +26,7 @@ mod seal;
 mod seals;
 mod vault;
 
+pub use binding::{Binding, Way};
 pub use empty::Empty;
 pub use learns::Learns;
 pub use seal::SealError;
@@ -41,7 +42,7 @@ pub struct Credential {
     /// `token`, `user`, `password`, `host`, ...
     pub fields: BTreeMap<String, String>,
     /// Where it may go; nowhere when empty.
-    pub hosts: Vec<HostPattern>,
+    pub hosts: Vec<Binding>,
     /// Changes with every change of the value, so that whoever keeps connections knows to make new ones.
     pub revision: u64,
 }
@@ -51,9 +52,9 @@ impl Credential {
         self.fields.get(name).map(String::as_str)
     }
 
-    /// Whether it may be sent to the host (a name or address without brackets) and port.
-    pub fn may_go_to(&self, host: &str, port: u16) -> bool {
-        self.hosts.iter().any(|pattern| pattern.matches(host, port))
+    /// Whether it may be sent to the host (a name or address without brackets) and port, and that way.
+    pub fn may_go_to(&self, host: &str, port: u16, way: Way) -> bool {
+        self.hosts.iter().any(|binding| binding.covers(host, port, way))
     }
 
     /// Gives up everything that is a secret.
@@ -68,12 +69,13 @@ impl Credential {
 
     /// Fields that say where and as whom, and can be shown.
     pub fn is_public(field: &str) -> bool {
-        const PUBLIC: [&str; 20] = [
+        const PUBLIC: [&str; 21] = [
             "host",
             "port",
             "user",
             "database",
             "sslmode",
+            "sslrootcert",
             "url",
             "endpoint",
             "region",

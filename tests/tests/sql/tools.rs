@@ -203,3 +203,25 @@ async fn sqlite_is_in_memory_or_in_a_file_of_the_tenants_own() {
         assert_eq!(failed(&scene.run(&format!("sql/{name}"), options).await).0, "denied");
     }
 }
+
+#[tokio::test]
+async fn a_script_of_sqlite_ends_with_its_time_and_fills_neither_memory_nor_disk() {
+    let scene = Scene::start().await;
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
+    let function = "instr(hex(zeroblob(262144)), hex(zeroblob(131072)) || i)";
+    let filling = format!("{endless} SELECT hex(randomblob(100000)) FROM n");
+    for (name, command, code, says) in [
+        ("function", format!("{endless} SELECT sum({function}) FROM n"), "timeout", "in time"),
+        ("table", format!("CREATE TABLE t AS {filling}"), "sql_error", "full"),
+        ("temporary", format!("CREATE TEMP TABLE t AS {filling}"), "sql_error", "full"),
+        ("value", "SELECT hex(zeroblob(600000))".to_owned(), "sql_error", "too big"),
+    ] {
+        let tool =
+            json!({"kind": "sqlite", "command": command, "timeout_ms": if name == "function" { 300 } else { 60_000 }});
+        let ended = scene.run(&format!("sql/bounded-{name}"), tool).await;
+        let (found, message) = failed(&ended);
+        assert!(found == code && message.contains(says), "{name}: {found}: {message}");
+    }
+    let after = json!({"kind": "sqlite", "query": "SELECT 1 AS a"});
+    assert_eq!(output(&scene.run("sql/after", after).await)["rows"], json!([{"a": 1}]));
+}

@@ -3,6 +3,7 @@
 //! tokens that are fetched, secrets in the hands of code, and what stays behind when a request is sent on elsewhere.
 
 mod api;
+mod bound;
 mod code;
 mod command;
 mod key;

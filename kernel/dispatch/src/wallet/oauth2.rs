@@ -220,11 +220,15 @@ fn request(tenant: &Tenant, credential: &Credential) -> Result<OutboundRequest, 
     } else {
         form.extend([("client_id", id), ("client_secret", secret)]);
     }
+    let mut url = field("token_url")?.to_owned();
+    if let Some(query) = credential.field("token_query") {
+        url = format!("{url}?{query}");
+    }
     let body = Bytes::from(serde_urlencoded::to_string(form).map_err(|error| error.to_string())?);
     Ok(OutboundRequest {
         tenant: tenant.clone(),
         method: "POST".to_owned(),
-        url: field("token_url")?.to_owned(),
+        url,
         headers,
         body: Some((body.len() as u64, futures::stream::iter([Ok(body)]).boxed())),
         timeout: TIMEOUT,

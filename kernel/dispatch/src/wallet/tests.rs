@@ -2,11 +2,10 @@
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use noetl_contract::manifest::HostPattern;
 use noetl_host::caps::http_client::{OutboundError, OutboundRequest, OutboundResponse};
-use noetl_store::wallet::Retention;
 use noetl_store::wallet::keys::KeySource;
 use noetl_store::wallet::kinds;
+use noetl_store::wallet::{Retention, Way};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -75,7 +74,7 @@ impl Place {
             alias: "api".to_owned(),
             kind,
             fields: kind.check(data.as_object().expect("an object")).expect("valid"),
-            hosts: Some(vec![HostPattern::new("login.example.com").expect("a pattern")]),
+            hosts: Some(vec![Binding::new("login.example.com").expect("a binding")]),
             tags: Vec::new(),
             description: String::new(),
         };
@@ -118,7 +117,10 @@ async fn a_token_is_fetched_once_and_the_clients_secret_stays_here() {
     let (one, two) = tokio::join!(place.open(), place.open());
     for opened in [one.expect("opens"), two.expect("opens")] {
         assert_eq!((opened.field("token"), opened.field("client_secret")), (Some("T1"), None));
-        assert!(opened.may_go_to("login.example.com", 443) && !opened.may_go_to("evil.example.com", 443));
+        assert!(
+            opened.may_go_to("login.example.com", 443, Way::Https)
+                && !opened.may_go_to("evil.example.com", 443, Way::Https)
+        );
     }
     let asked = place.issuer.asked.lock().clone();
     assert_eq!(asked.len(), 1, "two at once share one request: {asked:?}");

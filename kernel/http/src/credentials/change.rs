@@ -4,9 +4,8 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use noetl_contract::Tenant;
-use noetl_contract::manifest::HostPattern;
 use noetl_store::wallet::kinds::Fields;
-use noetl_store::wallet::{Credential, NewRecord, VaultError, kinds};
+use noetl_store::wallet::{Binding, Credential, NewRecord, VaultError, kinds};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -35,10 +34,11 @@ pub struct PutCredential {
     /// Its fields, as its type has them.
     #[schema(value_type = Object)]
     data: Map<String, Value>,
-    /// Where it may go: `api.example.com`, `*.example.org`, `db.example.com:5432`. When left out, the place that the
-    /// credential itself names; a `bearer`, `basic`, `api_key` or `hmac` names none and goes nowhere.
+    /// Where it may go: `api.example.com`, `*.example.org`, `db.example.com:5432`. Without a port it is the usual one, and HTTP
+    /// is encrypted unless `http://host:port` says otherwise. When left out, the place that the credential itself names;
+    /// a `bearer`, `basic`, `api_key` or `hmac` names none and goes nowhere.
     #[schema(value_type = Option<Vec<String>>)]
-    hosts: Option<Vec<HostPattern>>,
+    hosts: Option<Vec<Binding>>,
     #[serde(default)]
     tags: Vec<String>,
     #[serde(default)]

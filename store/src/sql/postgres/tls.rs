@@ -75,7 +75,8 @@ fn config(mode: TlsMode, root: Option<&str>) -> Result<ClientConfig, SqlError> {
             builder.with_root_certificates(roots)
         }
         None if mode == TlsMode::Verify => {
-            builder.with_platform_verifier().map_err(|error| SqlError::Connect(error.to_string()))?
+            let failed = |error: rustls::Error| SqlError::Connect(format!("encrypting failed: {error}"));
+            builder.with_platform_verifier().map_err(failed)?
         }
         None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))),
     };

@@ -2,10 +2,12 @@
 //!
 //! A script reaches one database and nothing else of the machine: files are named, never addressed, and lie in a folder of
 //! their tenant's; an authorizer refuses to attach others, to load code and to change how the library works. Sizes of
-//! values and of databases are bounded.
+//! values, statements and databases are bounded ([`guard`]), and so is what it takes besides ([`meter`]).
 //!
 //! Each script opens the database and closes it, on a thread of its own. When its time is over, or nobody waits for it
-//! any more, it is interrupted; what it did not commit is undone.
+//! any more, it is interrupted between two steps; what it did not commit is undone. A function that runs is one step and
+//! is not interrupted: whoever waits is answered all the same, and what the script holds is given back when its thread has
+//! really ended.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -13,7 +15,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use noetl_contract::Tenant;
 use rusqlite::fallible_iterator::FallibleIterator as _;
@@ -27,7 +29,9 @@ use super::script::{Token, statements, tokens};
 use super::{Bounds, Column, Done, Fault, Parameters, Request, SqlError};
 use crate::payloads::Payloads;
 
+mod functions;
 mod guard;
+mod meter;
 
 /// Which database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,18 +70,49 @@ impl Folder {
     }
 }
 
-/// Runs a script.
-pub async fn run(place: Place, request: Request, payloads: Payloads) -> Result<Vec<Done>, SqlError> {
+/// How long past its time a script is waited for, so that one that is interrupted can say so.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Runs a script. What it is given to hold, such as its tenant's slot, it holds until its thread ends, whoever has gone
+/// meanwhile.
+pub async fn run(
+    place: Place,
+    request: Request,
+    payloads: Payloads,
+    held: impl Send + 'static,
+) -> Result<Vec<Done>, SqlError> {
     let runtime = Handle::current();
     let given_up = GivenUp::default();
-    let limit = guard::Limit { end: Instant::now() + request.time, given_up: given_up.0.clone() };
-    let running = tokio::task::spawn_blocking(move || {
-        let connection = guard::open(&place, request.time, limit)?;
-        Script { connection: &connection, request: &request, payloads: &payloads, runtime }.run()
+    let committing = Arc::new(AtomicBool::new(false));
+    let (time, is_kept) = (request.time, place != Place::Memory);
+    let limit = guard::Limit::new(Instant::now() + time, given_up.0.clone());
+    let running = tokio::task::spawn_blocking({
+        let committing = committing.clone();
+        move || {
+            // Dropped last, after the connection.
+            let _held = held;
+            let connection = guard::open(&place, time, limit.clone())?;
+            let script = Script {
+                connection: &connection,
+                request: &request,
+                payloads: &payloads,
+                limit: &limit,
+                committing: &committing,
+                runtime,
+            };
+            script.run().map_err(|error| limit.explain(error))
+        }
     });
-    let ended = running.await;
+    let ended = tokio::time::timeout(time.saturating_add(GRACE), running).await;
     drop(given_up);
-    ended.unwrap_or_else(|error| Err(SqlError::Connect(format!("the database's thread ended: {error}"))))
+    match ended {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => Err(SqlError::Connect(format!("the database's thread ended: {error}"))),
+        Err(_) if is_kept && committing.load(Ordering::Relaxed) => {
+            Err(SqlError::Lost("it did not stop when its time was over".to_owned()))
+        }
+        Err(_) => Err(SqlError::Timeout),
+    }
 }
 
 /// Dropped with the future of whoever waits, it ends what still runs.
@@ -94,6 +129,9 @@ struct Script<'s> {
     connection: &'s Connection,
     request: &'s Request,
     payloads: &'s Payloads,
+    limit: &'s guard::Limit,
+    /// Set before anything that is durable once it is done.
+    committing: &'s AtomicBool,
     runtime: Handle,
 }
 
@@ -111,12 +149,17 @@ impl Script<'_> {
         let mut batch = Batch::new(self.connection, &self.request.script);
         loop {
             let number = u32::try_from(done.len() + 1).unwrap_or(u32::MAX);
+            if self.limit.is_over() {
+                return Err(SqlError::Timeout);
+            }
+            self.limit.begin_statement();
             let Some(mut statement) = batch.next().map_err(|error| wrong(error, number))? else { break };
             let ended = self.statement(&mut statement, number, bounds)?;
             bounds = bounds.after(&ended);
             done.push(ended);
         }
         if whole {
+            self.committing.store(true, Ordering::Relaxed);
             self.connection.execute_batch("COMMIT").map_err(|error| wrong(error, done.len() as u32))?;
         }
         match (done.is_empty(), self.connection.is_autocommit()) {
@@ -134,6 +177,10 @@ impl Script<'_> {
         bind(statement, &self.request.parameters, number)?;
         let before = self.connection.total_changes();
         let writes = !statement.readonly();
+        let ends = matches!(verb.as_str(), "COMMIT" | "END" | "RELEASE");
+        if ends || (writes && self.connection.is_autocommit()) {
+            self.committing.store(true, Ordering::Relaxed);
+        }
         let columns: Vec<_> = statement
             .columns()
             .iter()

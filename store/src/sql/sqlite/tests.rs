@@ -25,7 +25,7 @@ impl Scene {
     }
 
     async fn run_with(&self, place: Place, script: &str, parameters: Parameters) -> Result<Vec<Done>, SqlError> {
-        run(place, Request { parameters, ..request(script) }, self.payloads.clone()).await
+        run(place, Request { parameters, ..request(script) }, self.payloads.clone(), ()).await
     }
 
     async fn run(&self, place: Place, script: &str) -> Result<Vec<Done>, SqlError> {
@@ -95,7 +95,7 @@ async fn a_script_is_done_as_a_whole_or_not_at_all() {
     let done = scene.run(place(), "select count(*) n from t").await.expect("runs");
     assert_eq!(rows(&done[0]), json!([{"n": 0}]), "the first is undone too");
     let each = Request { transaction: false, ..request("insert into t values (1); insert into t values (1)") };
-    run(place(), each, scene.payloads.clone()).await.expect_err("twice");
+    run(place(), each, scene.payloads.clone(), ()).await.expect_err("twice");
     let done = scene.run(place(), "select count(*) n from t").await.expect("runs");
     assert_eq!(rows(&done[0]), json!([{"n": 1}]));
 }
@@ -138,7 +138,84 @@ const ENDLESS: &str = "with recursive n(i) as (select 1 union all select i + 1 f
 async fn an_endless_script_ends_with_its_time() {
     let scene = Scene::new();
     let short = Request { time: Duration::from_millis(50), ..request(ENDLESS) };
-    assert!(matches!(run(Place::Memory, short, scene.payloads.clone()).await, Err(SqlError::Timeout)));
+    assert!(matches!(run(Place::Memory, short, scene.payloads.clone(), ()).await, Err(SqlError::Timeout)));
+    // Each of these is over long before anybody looks at the time.
+    let many = Request { time: Duration::ZERO, ..request("select 1; select 2; select 3") };
+    assert!(matches!(run(Place::Memory, many, scene.payloads.clone(), ()).await, Err(SqlError::Timeout)));
+}
+
+#[tokio::test]
+async fn what_a_script_holds_is_given_back_when_its_thread_ends_and_not_when_nobody_waits() {
+    let scene = Scene::new();
+    let place = || scene.place("locked");
+    scene.run(place(), "create table t (a)").await.expect("runs");
+    let Place::File(path) = place() else { panic!("a file") };
+    let other = Connection::open(path).expect("opens");
+    other.execute_batch("begin exclusive").expect("locked");
+    let (held, given_back) = tokio::sync::oneshot::channel::<()>();
+    let script = request("insert into t values (1); insert into t values (2)");
+    let mut waiting = Box::pin(run(place(), script, scene.payloads.clone(), held));
+    assert!(futures::poll!(&mut waiting).is_pending());
+    drop(waiting);
+    let mut given_back = Box::pin(given_back);
+    assert!(futures::poll!(&mut given_back).is_pending(), "the thread still waits for the lock");
+    other.execute_batch("rollback").expect("unlocked");
+    // The channel closes with what was held.
+    given_back.await.expect_err("nothing is ever sent");
+    let done = scene.run(place(), "select count(*) n from t").await.expect("runs");
+    assert_eq!(rows(&done[0]), json!([{"n": 0}]), "nobody waited for it any more");
+}
+
+#[tokio::test]
+async fn values_statements_and_tables_have_a_largest_size() {
+    let scene = Scene::new();
+    let filling = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000)
+        select i, hex(randomblob(100000)) from n";
+    let columns = vec!["1"; 501].join(",");
+    let depth = vec!["1"; 300].join("+");
+    for (script, sqlstate) in [
+        ("select replace(hex(zeroblob(1000)), '0', hex(zeroblob(1000)))".to_owned(), "54000"),
+        ("select group_concat(hex(zeroblob(500000))) from (select 1 union all select 2)".to_owned(), "54000"),
+        (format!("select 'a' like '{}'", "%".repeat(1001)), "42000"),
+        (format!("select '{}'", "a".repeat(2 << 20)), "54000"),
+        (format!("select {columns}"), "42000"),
+        (format!("select {}", vec!["instr('a', 'b')"; 101].join(",")), "54000"),
+        (format!("select {}", vec!["json_patch('{}', '{}')"; 6].join(",")), "54000"),
+        (format!("select {depth}"), "42000"),
+        (format!("create table t as {filling}"), "53100"),
+        (format!("create temp table t as {filling}"), "53100"),
+    ] {
+        let refused = scene.run(Place::Memory, &script).await.expect_err("too much");
+        let SqlError::Sql(fault) = refused else { panic!("{}: {refused:?}", &script[..60.min(script.len())]) };
+        assert_eq!(fault.sqlstate, sqlstate, "{}: {}", &script[..60.min(script.len())], fault.message);
+    }
+    let refused = scene.run(scene.place("temporary"), &format!("create temp table t as {filling}")).await;
+    assert!(matches!(refused, Err(SqlError::Sql(fault)) if fault.sqlstate == "53100"));
+}
+
+#[tokio::test]
+async fn letters_are_trimmed_as_the_library_does_it_and_long_texts_in_no_time() {
+    let scene = Scene::new();
+    let script = "select trim('xxaxbxx', 'x') a, ltrim('xya', 'yx') b, rtrim('aüü', 'ü') c, trim(null, 'x') d,
+        trim('a', null) e, trim('  a ') f, trim(1001, 1) g, trim('x', 'x') h, trim('a', '') i";
+    let done = scene.run(Place::Memory, script).await.expect("runs");
+    let wanted =
+        json!([{"a": "axb", "b": "a", "c": "a", "d": null, "e": null, "f": "a", "g": "00", "h": "", "i": "a"}]);
+    assert_eq!(rows(&done[0]), wanted);
+    // As the library has it, this is an hour.
+    let long = "select length(trim(printf('%.*c', 1000000, 'a'), printf('%.*c', 999999, 'b') || 'a')) n";
+    let done = scene.run(Place::Memory, long).await.expect("runs");
+    assert_eq!(rows(&done[0]), json!([{"n": 0}]));
+}
+
+#[tokio::test]
+async fn a_database_is_for_the_servers_user_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::new();
+    scene.run(scene.place("mine"), "create table t (a)").await.expect("runs");
+    let Place::File(path) = scene.place("mine") else { panic!("a file") };
+    let mode = |path: &std::path::Path| path.metadata().expect("there").permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().expect("a folder"))), (0o600, 0o700));
 }
 
 #[tokio::test]

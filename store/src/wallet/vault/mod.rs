@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use noetl_contract::Tenant;
-use noetl_contract::manifest::HostPattern;
 use parking_lot::Mutex;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use rusqlite::{Connection, TransactionBehavior};
@@ -38,7 +37,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::keys::{KEY_BYTES, KeyError, KeySource, Keyring};
 use super::kinds::{Fields, Kind};
 use super::seal::{self, Identity, SealError, Sealed};
-use super::{Credential, Seals, Use};
+use super::{Binding, Credential, Seals, Use, Way};
 
 mod audit;
 mod rotate;
@@ -98,7 +97,7 @@ pub struct Record {
     pub alias: String,
     pub kind: String,
     /// Where it may go; nowhere when empty.
-    pub hosts: Vec<HostPattern>,
+    pub hosts: Vec<Binding>,
     pub tags: Vec<String>,
     pub description: String,
     pub revision: u64,
@@ -116,7 +115,7 @@ pub struct NewRecord {
     pub kind: &'static Kind,
     pub fields: Fields,
     /// Those of the kind itself when left out.
-    pub hosts: Option<Vec<HostPattern>>,
+    pub hosts: Option<Vec<Binding>>,
     pub tags: Vec<String>,
     pub description: String,
 }
@@ -133,24 +132,35 @@ pub struct Change {
 #[derive(Serialize, Deserialize)]
 struct Inside {
     fields: BTreeMap<String, String>,
-    hosts: Vec<HostPattern>,
+    hosts: Vec<Binding>,
 }
 
 impl Inside {
     /// Of a place that is no host and port nobody says anything here.
-    fn may_go_to(&self, target: &str) -> bool {
-        let place = target.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    fn may_go_to(&self, kind: &str, target: &str) -> bool {
+        let (place, open) = target.strip_prefix("http://").map_or((target, false), |place| (place, true));
+        let way = usual_port(kind).map_or(if open { Way::Http } else { Way::Https }, Way::Own);
+        let place = place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
         place.is_none_or(|(host, port)| {
             let host = host.trim_matches(['[', ']']);
-            self.hosts.iter().any(|pattern| pattern.matches(host, port))
+            self.hosts.iter().any(|binding| binding.covers(host, port, way))
         })
+    }
+}
+
+/// Of what is not spoken to by HTTP.
+fn usual_port(kind: &str) -> Option<u16> {
+    match kind {
+        "postgres" => Some(5432),
+        "nats" => Some(4222),
+        _ => None,
     }
 }
 
 /// The server that a credential itself names, which is where it goes when whoever uses it names none.
 fn own_place(record: &Record, inside: &Inside) -> String {
     let field = |name: &str| inside.fields.get(name).map(String::as_str);
-    let usual = if record.kind == "nats" { 4222 } else { 5432 };
+    let usual = usual_port(&record.kind).unwrap_or(443);
     if let Some(host) = field("host") {
         let port = field("port").and_then(|port| port.trim().parse().ok()).unwrap_or(usual);
         return format!("{}:{port}", host.to_ascii_lowercase());
@@ -292,7 +302,7 @@ impl Vault {
             Ok(mut inside) => {
                 let target = if using.target.is_empty() { own_place(&record, &inside) } else { using.target.clone() };
                 let using = Use { target, ..using.clone() };
-                if !inside.may_go_to(&using.target) {
+                if !inside.may_go_to(&record.kind, &using.target) {
                     self.audit.write(&using, Event::Refused, Some(record.revision))?;
                     return Err(VaultError::NotForThere { alias: record.alias, target: using.target });
                 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use noetl_contract::Tenant;
-use noetl_contract::manifest::HostPattern;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::{Record, VaultError};
+use crate::wallet::Binding;
 use crate::wallet::seal::Sealed;
 
 /// Raised when the tables change. A file of an older version is brought to this one; there is none yet.
@@ -147,7 +147,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         tenant: Tenant::new(row.get::<_, String>(0)?).map_err(|error| odd(0, error))?,
         alias: row.get(1)?,
         kind: row.get(2)?,
-        hosts: read::<Vec<HostPattern>>(row, 3)?,
+        hosts: read::<Vec<Binding>>(row, 3)?,
         tags: read::<Vec<String>>(row, 4)?,
         description: row.get(5)?,
         revision: number(row, 6)?,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::wallet::kinds;
+use crate::wallet::{Way, kinds};
 
 const SECRET: &str = "correct-horse-battery-staple";
 
@@ -72,7 +72,7 @@ fn new_of(kind: &str, of: &str, alias: &str, data: Value) -> NewRecord {
 }
 
 fn bearer(of: &str, alias: &str, token: &str) -> NewRecord {
-    let hosts = Some(vec![HostPattern::new("api.example.com").expect("a pattern")]);
+    let hosts = Some(vec![Binding::new("api.example.com").expect("a pattern")]);
     NewRecord { hosts, ..new_of("bearer", of, alias, json!({"token": token})) }
 }
 
@@ -113,7 +113,10 @@ async fn a_credential_comes_back_after_a_restart_and_a_list_opens_nothing() {
         vault.open_for(&Use { target: String::new(), ..using("acme", "pg") }, Event::Opened).expect("opens");
     assert_eq!(vault.audit(&tenant("acme"), "pg", None, 1).expect("readable")[0].target, "db.example.com:5432");
     assert_eq!((credential.field("password"), credential.field("host")), (Some(SECRET), Some("db.example.com")));
-    assert!(credential.may_go_to("db.example.com", 5432) && !credential.may_go_to("elsewhere.example.com", 5432));
+    assert!(
+        credential.may_go_to("db.example.com", 5432, Way::Own(5432))
+            && !credential.may_go_to("elsewhere.example.com", 5432, Way::Own(5432))
+    );
     assert!(!format!("{credential:?}").contains(SECRET));
 }
 
@@ -162,7 +165,10 @@ async fn hosts_that_were_changed_in_the_file_change_nothing() {
     vault.put(bearer("acme", "api", SECRET), &change()).expect("kept");
     place.tamper("UPDATE records SET hosts = '[\"*\"]'");
     let credential = vault.open_for(&using("acme", "api"), Event::Opened).expect("opens");
-    assert!(credential.may_go_to("api.example.com", 443) && !credential.may_go_to("evil.example.net", 443));
+    assert!(
+        credential.may_go_to("api.example.com", 443, Way::Https)
+            && !credential.may_go_to("evil.example.net", 443, Way::Https)
+    );
 }
 
 #[tokio::test]
@@ -452,7 +458,7 @@ async fn a_use_for_another_host_is_refused_and_the_audit_says_so() {
     }
     // A database that its credential was not bound to.
     let data = json!({"host": "DB.example.com", "port": 5433, "user": "u", "database": "d", "password": SECRET});
-    let elsewhere = Some(vec![HostPattern::new("other.example.com").expect("a pattern")]);
+    let elsewhere = Some(vec![Binding::new("other.example.com").expect("a binding")]);
     vault.put(NewRecord { hosts: elsewhere, ..new_of("postgres", "acme", "pg", data) }, &change()).expect("kept");
     assert!(vault.open_for(&Use { target: String::new(), ..using("acme", "pg") }, Event::Opened).is_err());
     let line = vault.audit(&tenant("acme"), "pg", None, 1).expect("readable").remove(0);

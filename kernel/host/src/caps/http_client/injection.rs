@@ -1,9 +1,9 @@
 //! Secrets in a request, and out of its answer.
 //!
 //! Placeholders in the address, in the values of headers and in a body of text are replaced right before the request
-//! is sent, each after a check that its credential may go to the very host and port of this request. What goes out is
-//! known as a secret of the tenant from then on, and what comes back is masked by all of those, in every way they may be
-//! written: a host that echoes a request, this one or an earlier one, tells the guest nothing.
+//! is sent, each after a check that its credential may go to the very host and port of this request, encrypted or not. What
+//! goes out is known as a secret of the tenant from then on, and what comes back is masked by all of those, in every way they
+//! may be written: a host that echoes a request, this one or an earlier one, tells the guest nothing.
 //!
 //! Invariants:
 //! 1. Nothing is sent while any placeholder of a request cannot be replaced. What has not the tenant's seal on it is none.
@@ -21,7 +21,8 @@ use noetl_scrub::{Values, known};
 use noetl_store::wallet::{Credential, Use, Wallet};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{OutboundError, OutboundResponse, opening};
+use super::opening::{self, Place};
+use super::{OutboundError, OutboundResponse};
 use crate::caps::masking::Secrets;
 use crate::caps::secrets::value_of;
 
@@ -87,24 +88,23 @@ pub(super) struct Sent {
     credentials: Vec<Arc<Credential>>,
 }
 
-/// Replaces all placeholders of a request to this host and port; nothing is there to mask when there was none.
+/// Replaces all placeholders of a request to this place; nothing is there to mask when there was none.
 pub(super) async fn inject(
     wallet: &dyn Wallet,
     using: impl Fn(&str, &str) -> Use,
     seal: &Seal,
-    (host, port): (&str, u16),
+    to: Place<'_>,
     parts: Parts<'_>,
 ) -> Result<Option<Sent>, OutboundError> {
     let aliases = aliases(seal, &parts);
     if aliases.is_empty() {
         return Ok(None);
     }
-    let target = format!("{host}:{port}");
     let mut opened = Opened { seal, credentials: BTreeMap::new(), replaced: Vec::new() };
     let mut tenant = None;
     for alias in aliases {
-        let using = using(&alias, &target);
-        let credential = opening::open(wallet, &using, host, port).await?;
+        let using = using(&alias, &to.to_string());
+        let credential = opening::open(wallet, &using, to).await?;
         tenant = Some(using.tenant);
         opened.credentials.insert(alias, credential);
     }

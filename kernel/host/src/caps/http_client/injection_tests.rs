@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
-use noetl_contract::manifest::HostPattern;
 use noetl_store::wallet::WalletError;
 
 use super::*;
@@ -26,7 +25,7 @@ impl Wallet for Two {
             alias: using.alias.clone(),
             kind: kind.to_owned(),
             fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            hosts: vec![HostPattern::new("api.example.com").expect("a pattern")],
+            hosts: vec![noetl_store::wallet::Binding::new("api.example.com").expect("a pattern")],
             revision: 1,
         }))
     }
@@ -57,8 +56,8 @@ impl Request {
         let url = reqwest::Url::parse(&self.url).expect("an address");
         let (host, port) = (url.host_str().expect("a host").to_owned(), url.port_or_known_default().expect("a port"));
         let body = self.body.as_mut().map(|(text, form)| (text, *form));
-        inject(&Two, using, &seal(), (&host, port), Parts { url: &mut self.url, headers: &mut self.headers, body })
-            .await
+        let to = Place::of(&self.url, &host, port);
+        inject(&Two, using, &seal(), to, Parts { url: &mut self.url, headers: &mut self.headers, body }).await
     }
 }
 
@@ -122,7 +121,13 @@ async fn what_has_not_the_tenants_seal_is_sent_as_the_text_it_is() {
 
 #[tokio::test]
 async fn a_credential_goes_to_its_own_hosts_alone_and_the_refusal_names_both() {
-    for url in ["https://evil.example/", "https://api.example.com.evil.example/", "http://[::1]:8080/"] {
+    for url in [
+        "https://evil.example/",
+        "https://api.example.com.evil.example/",
+        "http://[::1]:8080/",
+        "http://api.example.com/",
+        "https://api.example.com:8443/",
+    ] {
         let mut request = Request::to(url);
         request.headers = vec![("authorization".to_owned(), format!("Bearer {}", token()))];
         match request.inject().await {
@@ -142,7 +147,7 @@ async fn a_secret_cannot_become_the_host() {
     request.inject().await.expect("before the host it is as good as in a header");
     let mut parts_url = format!("https://{}.api.example.com/", token());
     let parts = Parts { url: &mut parts_url, headers: &mut Vec::new(), body: None };
-    let refused = inject(&Two, using, &seal(), ("api.example.com", 443), parts).await;
+    let refused = inject(&Two, using, &seal(), Place::of("https://", "api.example.com", 443), parts).await;
     assert!(matches!(refused, Err(OutboundError::Invalid(_))), "{refused:?}");
 }
 

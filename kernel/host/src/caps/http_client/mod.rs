@@ -32,6 +32,7 @@ mod signing;
 
 pub use direct::Direct;
 use injection::{Form, LARGEST_BODY, Parts, Sent, inject, mask, mask_error, unpacked};
+use opening::Place;
 pub(crate) use signing::SIGNATURE;
 use signing::{Leaving, signer};
 
@@ -200,7 +201,7 @@ struct Outgoing {
 async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<Outgoing, OutboundError> {
     let using = |alias: &str, target: &str| identity.using(alias, target);
     let (wallet, seal) = (&*drivers.wallet, drivers.seals.of(&identity.tenant));
-    let to = (draft.host.as_str(), draft.port);
+    let to = Place::of(&draft.url, &draft.host, draft.port);
     let (mut url, mut headers) = (draft.url.clone(), draft.headers.clone());
     let signer = signer(wallet, using, &seal, to, &mut headers).await?;
     let mut text = match &draft.body {

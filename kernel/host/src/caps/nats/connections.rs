@@ -5,23 +5,32 @@
 //! playbook wrote out are found by the digest of what they are.
 //!
 //! Which server it is decides who may know: the credential must be meant for the host that is connected to, and the host's
-//! addresses are checked by the one resolver there is for that. At most [`MOST`] are kept; the one that nobody used for the
-//! longest goes first and is closed when its last call ends.
+//! addresses are checked by the one resolver there is for that. A server that its credential names with `tls://` is spoken to
+//! encrypted, however a playbook writes it.
+//!
+//! At most [`MOST`] are kept, and at most [`MOST_OF_ONE`] of a tenant's; the one that was not used for the longest goes first,
+//! and so does what was not used for [`UNUSED`]. It is closed when its last call ends.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use noetl_contract::{Digest, Tenant, placeholder};
 use noetl_store::nats::{Address, Login, Nats, NatsError};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
 use parking_lot::Mutex;
 
 use crate::bindings::noetl::nats::nats as wit;
 use crate::egress::{Addresses, ResolveError, Resolver};
+use crate::fair::{Budget, Reservation};
 
 /// Connections that are kept, of all tenants.
 const MOST: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+const MOST_OF_ONE: usize = 16;
+const UNUSED: Duration = Duration::from_secs(300);
+/// Functions at once, of all tenants.
+const MOST_FUNCTIONS: usize = 32;
 const USUAL_PORT: u16 = 4222;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,12 +52,27 @@ struct Server {
 /// All of them.
 pub struct Connections {
     resolver: Resolver,
-    kept: Mutex<LruCache<Key, Arc<Nats>>>,
+    kept: Mutex<LruCache<Key, Kept>>,
+    functions: Budget,
+}
+
+struct Kept {
+    nats: Arc<Nats>,
+    used: Instant,
 }
 
 impl Connections {
     pub fn new(addresses: Addresses) -> Self {
-        Self { resolver: Resolver::new(addresses), kept: Mutex::new(LruCache::new(MOST)) }
+        Self {
+            resolver: Resolver::new(addresses),
+            kept: Mutex::new(LruCache::new(MOST)),
+            functions: Budget::new(0, 0, MOST_FUNCTIONS),
+        }
+    }
+
+    /// One function's, in turn by tenant.
+    pub(super) async fn slot(&self, tenant: &Tenant) -> Reservation {
+        self.functions.reserve(tenant, 0, 1, false).await
     }
 
     /// The connection to a server, made if there is none. `using` says who asks; its alias and target are filled in here.
@@ -64,8 +88,9 @@ impl Connections {
             None => by_hand(&at)?,
         };
         let key = Key { tenant, server, who };
-        if let Some(open) = self.kept.lock().get(&key).filter(|kept| kept.is_open()) {
-            return Ok(open.clone());
+        if let Some(kept) = self.kept.lock().get_mut(&key).filter(|kept| kept.nats.is_open()) {
+            kept.used = Instant::now();
+            return Ok(kept.nats.clone());
         }
         let Server { host, port, tls } = key.server.clone();
         let sockets = match self.resolver.resolve(&key.tenant, &host, port).await {
@@ -76,9 +101,21 @@ impl Connections {
             }
         };
         let open = Arc::new(Nats::connect(Address { name: host, sockets, tls }, login).await.map_err(told)?);
-        self.kept.lock().put(key, open.clone());
+        let mut kept = self.kept.lock();
+        make_room(&mut kept, &key.tenant, Instant::now());
+        kept.put(key, Kept { nats: open.clone(), used: Instant::now() });
         Ok(open)
     }
+}
+
+/// For one more of the tenant's.
+fn make_room(kept: &mut LruCache<Key, Kept>, tenant: &Tenant, now: Instant) {
+    while kept.peek_lru().is_some_and(|(_, oldest)| now.saturating_duration_since(oldest.used) > UNUSED) {
+        kept.pop_lru();
+    }
+    // The first is the one used last.
+    let own: Vec<Key> = kept.iter().map(|(key, _)| key).filter(|key| key.tenant == *tenant).cloned().collect();
+    own.iter().skip(MOST_OF_ONE - 1).for_each(|key| drop(kept.pop(key)));
 }
 
 type Known = (Server, Login, (String, u64));
@@ -93,7 +130,7 @@ async fn by_credential(
     using.target = at.url.as_deref().filter(|url| !url.is_empty()).map(without_login).unwrap_or_default();
     let credential = wallet.open(&using).await.map_err(closed)?;
     let url = at.url.as_deref().filter(|url| !url.is_empty()).or_else(|| field(&credential, &["url", "nats_url"]));
-    let (server, in_url) = match (url, field(&credential, &["host"])) {
+    let (mut server, in_url) = match (url, field(&credential, &["host"])) {
         (Some(url), _) => parse(url)?,
         (None, Some(host)) => {
             let port = credential.field("port").map_or(Ok(USUAL_PORT), str::parse);
@@ -105,7 +142,10 @@ async fn by_credential(
             return Err(wit::NatsError::Credential(text));
         }
     };
-    if !credential.may_go_to(&server.host, server.port) {
+    // What a playbook writes says which server, never that a login may be read on the way.
+    let own = field(&credential, &["url", "nats_url"]).map(parse).transpose()?;
+    server.tls |= own.is_some_and(|(own, _)| own.tls);
+    if !credential.may_go_to(&server.host, server.port, Way::Own(USUAL_PORT)) {
         let target = format!("{}:{}", server.host, server.port);
         return Err(closed(WalletError::NotForThere { alias, target }));
     }
@@ -247,5 +287,32 @@ mod tests {
         let named = wit::Server { credential: Some("gone".to_owned()), ..at() };
         let unknown = closed.get(&wallet, named, using()).await.err().expect("refused");
         assert!(matches!(unknown, wit::NatsError::Credential(_)), "{unknown:?}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_its_credential_names_with_tls_is_never_spoken_to_in_the_open() {
+        struct One;
+        #[async_trait::async_trait]
+        impl Wallet for One {
+            async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+                let fields = [("url".to_owned(), "tls://a.example:4222".to_owned())].into();
+                let hosts = vec![noetl_store::wallet::Binding::new("a.example:4222").expect("a pattern")];
+                let (alias, kind) = (using.alias.clone(), "nats".to_owned());
+                Ok(Arc::new(Credential { alias, kind, fields, hosts, revision: 1 }))
+            }
+        }
+        for url in [None, Some("nats://a.example:4222"), Some("a.example"), Some("tls://a.example")] {
+            let at =
+                wit::Server { credential: None, url: url.map(str::to_owned), user: None, password: None, token: None };
+            let using = Use {
+                tenant: Tenant::main(),
+                alias: String::new(),
+                by: "tools/any".to_owned(),
+                call: "c".to_owned(),
+                target: String::new(),
+            };
+            let (server, ..) = by_credential(&One, "a".to_owned(), &at, using).await.expect("known");
+            assert!(server.tls, "{url:?}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The guest says which server and as whom; the host opens the credential, checks where it leads and keeps the connection
 //! ([`connections`]). Every function ends with the call's own time at the latest, and sooner if the server does not answer.
-//! Objects are streamed between the server and payloads; values and messages are bounded by what NATS takes. Whatever comes
-//! is without the secrets of the tenant.
+//! Objects are streamed between the server and payloads; how much else of a server's is kept in memory is bounded for each
+//! function, and functions have slots that tenants share. Whatever comes is without the secrets of the tenant.
 //!
 //! Calls with messages of others in them are not written to case files: such a call cannot be recorded.
 
@@ -53,8 +53,9 @@ impl CallState {
         let drivers = self.drivers.clone();
         let using = self.identity.using("", "");
         let asking = async {
+            let _slot = drivers.nats.slot(&using.tenant).await;
             let nats = drivers.nats.get(&*drivers.wallet, at, using).await?;
-            work(nats).await.map_err(told)
+            nats.clone().within(work(nats)).await.map_err(told)
         };
         let time = self.time_left().min(LONGEST);
         let answered = tokio::time::timeout(time, asking).await.unwrap_or(Err(wit::NatsError::Timeout));

@@ -1,10 +1,12 @@
 //! `noetl:process`: programs of this machine, where the operator wants them.
 //!
-//! What runs here is in no sandbox. So the capability is for the ring `system` alone, the operator switches it on
+//! What runs here is in no sandbox. So the capability is for the ring `system` alone, the operator switches it on for tenants
 //! ([`Shell`]), can say which programs and below which folder, and what is run is bounded from outside ([`running`]): an
-//! environment of its own, a process group that ends with the call, limits on time, processor time, memory and files, and
-//! bounded output.
+//! environment of its own in which nothing changes what is run ([`environment`]), an end with the call for everything it
+//! started ([`family`]), limits on time, processor time, memory and files, and bounded output.
 
+mod environment;
+mod family;
 mod running;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +24,8 @@ const MOST_PROGRAMS: usize = 16;
 /// What the operator permits.
 #[derive(Debug, Clone, Default)]
 pub struct Shell {
+    /// For which tenants; `*` is all of them.
+    pub tenants: Vec<String>,
     /// Which programs, as they are named in calls; any when empty.
     pub programs: Vec<String>,
     /// Below which folder; an empty folder of its own for each call when there is none.
@@ -43,12 +47,19 @@ impl Programs {
         tokio::time::timeout(time, self.slots.reserve(tenant, 0, 1, false)).await.ok()
     }
 
-    fn permitted(&self, program: &str) -> Result<&Shell, wit::ProcessError> {
+    fn permitted(&self, tenant: &Tenant, program: &str) -> Result<&Shell, wit::ProcessError> {
         let Some(shell) = &self.shell else {
             let text = "programs of this machine are switched off: an operator switches them on with `shell = true` \
                         under `[policy]` of the server's configuration, or `NOETL_POLICY_SHELL=true`";
             return Err(wit::ProcessError::Off(text.to_owned()));
         };
+        if !shell.tenants.iter().any(|known| known == "*" || known == tenant.as_str()) {
+            let text = format!(
+                "programs of this machine are not for the tenant `{tenant}`: an operator names it in `shell_tenants` under \
+                 `[policy]` of the server's configuration, or in `NOETL_POLICY_SHELL_TENANTS`"
+            );
+            return Err(wit::ProcessError::Off(text));
+        }
         if !shell.programs.is_empty() && !shell.programs.iter().any(|known| known == program) {
             let text = format!(
                 "`{program}` is not among the programs of `policy.shell_programs`: {}",
@@ -96,10 +107,6 @@ fn place(shell: &Shell, wanted: Option<&str>) -> Result<Place, wit::ProcessError
     Ok(Place::Kept(folder))
 }
 
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['=', '\0'])
-}
-
 impl wit::Host for CallState {
     async fn run(&mut self, command: wit::Command) -> wasmtime::Result<Result<wit::Exited, wit::ProcessError>> {
         let words = command.arguments.iter().map(String::len).sum::<usize>();
@@ -109,13 +116,12 @@ impl wit::Host for CallState {
         let drivers = self.drivers.clone();
         let asked = command.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
         let time = asked.min(self.time_left());
-        let place = match drivers.programs.permitted(&command.program).and_then(|shell| {
-            if let Some((name, _)) = command.environment.iter().find(|(name, _)| !is_variable(name)) {
-                return Err(wit::ProcessError::Denied(format!("`{name}` cannot be the name of a variable")));
-            }
-            place(shell, command.folder.as_deref())
-        }) {
-            Ok(place) => place,
+        let allowed = drivers.programs.permitted(&self.identity.tenant, &command.program).and_then(|shell| {
+            command.environment.iter().try_for_each(|(name, _)| environment::check(name))?;
+            Ok((environment::find(&command.program)?, place(shell, command.folder.as_deref())?))
+        });
+        let (file, place) = match allowed {
+            Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };
         let began = std::time::Instant::now();
@@ -123,7 +129,7 @@ impl wit::Host for CallState {
             return Ok(Err(wit::ProcessError::Failed("no slot became free in time".to_owned())));
         };
         let left = time.saturating_sub(began.elapsed());
-        Ok(running::run(&command, place.path(), left)
+        Ok(running::run(&file, &command, place.path(), left)
             .await
             .map_err(|error| wit::ProcessError::Failed(error.to_string())))
     }
@@ -135,13 +141,19 @@ mod tests {
 
     #[test]
     fn nothing_runs_unless_the_operator_says_so() {
+        let (main, other) = (Tenant::main(), Tenant::new("other").expect("a name"));
         let off = Programs::new(None);
-        let Err(wit::ProcessError::Off(text)) = off.permitted("sh") else { panic!("it is off") };
+        let Err(wit::ProcessError::Off(text)) = off.permitted(&main, "sh") else { panic!("it is off") };
         assert!(text.contains("[policy]") && text.contains("NOETL_POLICY_SHELL"), "{text}");
-        let some = Programs::new(Some(Shell { programs: vec!["git".to_owned()], folder: None }));
-        assert!(some.permitted("git").is_ok());
-        assert!(some.permitted("/tmp/git").is_err() && some.permitted("sh").is_err());
-        assert!(Programs::new(Some(Shell::default())).permitted("sh").is_ok());
+        let nobody = Programs::new(Some(Shell::default()));
+        let Err(wit::ProcessError::Off(text)) = nobody.permitted(&main, "sh") else { panic!("it is for nobody") };
+        assert!(text.contains("`main`") && text.contains("shell_tenants"), "{text}");
+        let tenants = vec!["main".to_owned()];
+        let some = Programs::new(Some(Shell { tenants, programs: vec!["git".to_owned()], folder: None }));
+        assert!(some.permitted(&main, "git").is_ok() && some.permitted(&other, "git").is_err());
+        assert!(some.permitted(&main, "/tmp/git").is_err() && some.permitted(&main, "sh").is_err());
+        let all = Programs::new(Some(Shell { tenants: vec!["*".to_owned()], ..Shell::default() }));
+        assert!(all.permitted(&other, "sh").is_ok());
     }
 
     #[test]
@@ -149,7 +161,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(root.path().join("in")).expect("made");
         std::os::unix::fs::symlink("/", root.path().join("out")).expect("linked");
-        let shell = Shell { programs: Vec::new(), folder: Some(root.path().to_owned()) };
+        let shell = Shell { folder: Some(root.path().to_owned()), ..Shell::default() };
         assert!(place(&shell, None).is_ok() && place(&shell, Some("in")).is_ok());
         for bad in ["..", "out", "/", "out/tmp"] {
             assert!(matches!(place(&shell, Some(bad)), Err(wit::ProcessError::Denied(_))), "{bad}");

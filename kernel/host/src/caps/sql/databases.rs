@@ -1,7 +1,10 @@
 //! From a credential to a database that may be reached, in turn by tenant.
 //!
 //! Each script takes one of a bounded number of slots, shared between tenants, from before its credential is opened until
-//! its answer is there: connections are the whole server's, and so are the threads that SQLite runs on.
+//! its answer is there: connections are the whole server's. Scripts on SQLite have slots of their own and keep them until
+//! their thread has ended, even if nobody waits for it any more. They take no part of the guests' memory, which a call
+//! already holds a piece of: whoever waited for more while holding some could wait for ever. What they use at most is
+//! their number times the largest database in memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use noetl_store::payloads::Payloads;
 use noetl_store::sql::postgres::{Owner, Pools, Server, TlsMode};
 use noetl_store::sql::sqlite::{self, Folder, Place};
 use noetl_store::sql::{Done, Hidden, Hide, Request, SqlError};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError};
+use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
 
 use crate::caps::masking::{Secrets, owned};
 use crate::egress::{Addresses, ResolveError, Resolver};
@@ -22,6 +25,8 @@ use crate::state::Identity;
 
 /// Scripts at once, of all tenants.
 const MOST_SCRIPTS: usize = 128;
+/// Those of them that run in this process.
+const MOST_LOCAL_SCRIPTS: usize = 16;
 const USUAL_PORT: u16 = 5432;
 
 /// What an operator can set.
@@ -45,6 +50,7 @@ pub struct Databases {
     folder: Option<Folder>,
     resolver: Resolver,
     scripts: Budget,
+    local: Budget,
 }
 
 /// Why a script has no answer.
@@ -79,14 +85,8 @@ impl Databases {
             folder: options.folder.map(Folder::new),
             resolver: Resolver::new(addresses),
             scripts: Budget::new(0, 0, MOST_SCRIPTS),
+            local: Budget::new(0, 0, MOST_LOCAL_SCRIPTS),
         }
-    }
-
-    /// A slot, and what is left of the time.
-    async fn slot(&self, who: &Identity, time: Duration) -> Result<(Reservation, Duration), SqlError> {
-        let began = Instant::now();
-        let slot = tokio::time::timeout(time, self.scripts.reserve(&who.tenant, 0, 1, false)).await;
-        Ok((slot.map_err(|_| SqlError::Timeout)?, time.saturating_sub(began.elapsed())))
     }
 
     pub(crate) async fn postgres(
@@ -97,7 +97,7 @@ impl Databases {
         request: &Request,
         payloads: &Payloads,
     ) -> Result<Vec<Done>, Problem> {
-        let (_slot, time) = self.slot(who, request.time).await?;
+        let (_slot, time) = slot(&self.scripts, who, request.time).await?;
         let using = Use {
             tenant: who.tenant.clone(),
             alias: alias.to_owned(),
@@ -109,7 +109,7 @@ impl Databases {
         let opened = tokio::time::timeout(time, wallet.open(&using)).await.map_err(|_| SqlError::Timeout)?;
         let credential = opened?;
         let (server, port) = server(&credential)?;
-        if !credential.may_go_to(&server.host, port) {
+        if !credential.may_go_to(&server.host, port, Way::Own(USUAL_PORT)) {
             let target = format!("{}:{port}", server.host);
             return Err(WalletError::NotForThere { alias: alias.to_owned(), target }.into());
         }
@@ -155,8 +155,9 @@ impl Databases {
         request: Request,
         payloads: &Payloads,
     ) -> Result<Vec<Done>, Problem> {
-        let (_slot, time) = self.slot(who, request.time).await?;
-        Ok(sqlite::run(place, Request { time, hidden: hidden(&who.tenant), ..request }, payloads.clone()).await?)
+        let (slot, time) = slot(&self.local, who, request.time).await?;
+        let request = Request { time, hidden: hidden(&who.tenant), ..request };
+        Ok(sqlite::run(place, request, payloads.clone(), slot).await?)
     }
 }
 
@@ -180,6 +181,13 @@ impl Hide for OfTenant {
 fn hidden(tenant: &Tenant) -> Hidden {
     let secrets = Secrets::of(tenant);
     secrets.values().map_or_else(Hidden::default, |values| Hidden::by(Arc::new(OfTenant(values.clone()))))
+}
+
+/// A slot, and what is left of the time.
+async fn slot(slots: &Budget, who: &Identity, time: Duration) -> Result<(Reservation, Duration), SqlError> {
+    let began = Instant::now();
+    let slot = tokio::time::timeout(time, slots.reserve(&who.tenant, 0, 1, false)).await;
+    Ok((slot.map_err(|_| SqlError::Timeout)?, time.saturating_sub(began.elapsed())))
 }
 
 /// The server a credential is for. Fields have the names of the wallet, or those with `db_` before them.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use noetl_contract::manifest::HostPattern;
 use noetl_contract::{PluginPath, Version};
 use noetl_store::sql::{Bounds, Parameters, Rows};
+use noetl_store::wallet::Binding;
 use parking_lot::Mutex;
 
 use super::*;
@@ -27,7 +27,7 @@ impl Wallet for OneCredential {
 fn wallet(host: &str, hosts: &[&str]) -> OneCredential {
     let fields = [("host", host), ("port", "1"), ("user", "u"), ("password", "hunter2-hunter2"), ("database", "d")];
     let fields: BTreeMap<_, _> = fields.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
-    let hosts = hosts.iter().map(|host| HostPattern::new(*host).expect("a pattern")).collect();
+    let hosts = hosts.iter().map(|host| Binding::new(*host).expect("a pattern")).collect();
     let credential = Credential { alias: "db".to_owned(), kind: "postgres".to_owned(), fields, hosts, revision: 1 };
     OneCredential(credential, Mutex::default())
 }
@@ -145,8 +145,8 @@ async fn files_are_there_where_the_operator_has_set_a_folder_aside() {
 async fn a_script_waits_for_its_turn_no_longer_than_it_has() {
     let scene = Scene::new();
     let mut databases = Databases::new(Addresses::default(), SqlOptions::default());
-    databases.scripts = Budget::new(0, 0, 1);
-    let _held = databases.scripts.reserve(&Tenant::main(), 0, 1, false).await;
+    databases.local = Budget::new(0, 0, 1);
+    let _held = databases.local.reserve(&Tenant::main(), 0, 1, false).await;
     let short = Request { time: Duration::from_millis(20), ..script("select 1") };
     let late = databases.memory(&who(), short, &scene.payloads).await.err();
     assert_eq!(late, Some(Problem::Sql(SqlError::Timeout)));

@@ -19,7 +19,8 @@ use noetl_scrub::{Values, known};
 use noetl_store::payloads::Payloads;
 use noetl_store::wallet::{Credential, Use, Wallet};
 
-use super::{OutboundError, is_ours, opening};
+use super::opening::{self, Place};
+use super::{OutboundError, is_ours};
 use crate::caps::masking::Secrets;
 use crate::caps::payload::Payload;
 
@@ -45,12 +46,12 @@ pub(super) struct Signer {
     header: String,
 }
 
-/// Takes the header that stands for a signature off a request to this host and port.
+/// Takes the header that stands for a signature off a request to this place.
 pub(super) async fn signer(
     wallet: &dyn Wallet,
     using: impl Fn(&str, &str) -> Use,
     seal: &Seal,
-    (host, port): (&str, u16),
+    to: Place<'_>,
     headers: &mut Vec<(String, String)>,
 ) -> Result<Option<Signer>, OutboundError> {
     let places: Vec<(usize, String)> =
@@ -60,8 +61,8 @@ pub(super) async fn signer(
         [one] => one.clone(),
         _ => return Err(OutboundError::Invalid("a request has one signature, and this one wants several".to_owned())),
     };
-    let using = using(&alias, &format!("{host}:{port}"));
-    let credential = opening::open(wallet, &using, host, port).await?;
+    let using = using(&alias, &to.to_string());
+    let credential = opening::open(wallet, &using, to).await?;
     let secrets = credential.fields.iter().filter(|(field, _)| !Credential::is_public(field));
     secrets.for_each(|(_, value)| known::learn_for(using.tenant.as_str(), value));
     if !signs(&credential.kind) {

@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use noetl_contract::Tenant;
-use noetl_contract::manifest::HostPattern;
-use noetl_store::wallet::WalletError;
+use noetl_store::wallet::{Binding, WalletError};
 use ring::hmac as mac;
 
 use super::*;
@@ -33,7 +32,7 @@ impl Wallet for Keys {
             alias: using.alias.clone(),
             kind: kind.to_owned(),
             fields: fields.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            hosts: vec![HostPattern::new("api.example.com").expect("a pattern")],
+            hosts: vec![Binding::new("api.example.com").expect("a binding")],
             revision: 1,
         }))
     }
@@ -53,7 +52,7 @@ fn header(name: &str, alias: &str) -> (String, String) {
 }
 
 async fn wanted(host: &str, headers: &mut Vec<(String, String)>) -> Result<Option<Signer>, OutboundError> {
-    signer(&Keys, using, &seal(), (host, 443), headers).await
+    signer(&Keys, using, &seal(), Place::of("https://", host, 443), headers).await
 }
 
 /// A request that was signed.
