@@ -204,6 +204,7 @@ impl Kernel {
         let key = options.wallet_key.clone().unwrap_or_else(|| KeySource::File(folder.wallet_key_file()));
         let vault = Vault::open(&folder.wallet_file(), key, options.wallet_audit).await?;
         let wallet = Arc::new(Keeper::new(vault, http.clone(), Arc::new(heard::Ear)));
+        wallet.learn_all().await?;
         let drivers = Drivers {
             log: Arc::new(BookSink(logbook.clone())),
             metrics: CustomMetrics::default(),

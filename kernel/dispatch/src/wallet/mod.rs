@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. Drivers get a credential from here and from nowhere else. It was audited by the vault, and every secret in it was
-//!    told to [`Learns`], before they have it.
+//!    told to [`Learns`], before they have it: when the server started or the credential was kept, and again when it is opened.
 //! 2. A driver is given what a connection needs and no more: of `oauth2` that is a token, never the client's secret.
 //! 3. Requests for tokens leave by the host's own way out, in the name of the tenant, under the policy of all requests.
 //!
@@ -35,7 +35,15 @@ impl Keeper {
     }
 
     pub async fn put(&self, new: NewRecord, change: Change) -> Result<Record, VaultError> {
+        let secrets = new.fields.iter().filter(|(name, _)| !Credential::is_public(name));
+        secrets.for_each(|(_, value)| self.known.learn(&new.tenant, value));
         self.with(move |vault| vault.put(new, &change)).await
+    }
+
+    /// Makes every secret of the wallet known, whether anybody has opened it since the start or not.
+    pub async fn learn_all(&self) -> Result<(), VaultError> {
+        let known = self.known.clone();
+        self.with(move |vault| vault.tell_all(&|tenant, value| known.learn(tenant, value))).await
     }
 
     /// What placeholders are written with.

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use noetl_host::caps::http_client::{OutboundError, OutboundRequest, OutboundResponse};
 use noetl_store::wallet::keys::KeySource;
 use noetl_store::wallet::kinds;
-use noetl_store::wallet::{Retention, Way};
+use noetl_store::wallet::{Binding, Retention, Way};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -105,9 +105,10 @@ impl Place {
 async fn what_is_opened_is_known_before_it_is_used() {
     let place = place(&[]).await;
     place.put("basic", json!({"user": "ada", "password": "hunter2"})).await;
-    assert!(place.heard.0.lock().is_empty());
+    assert_eq!(*place.heard.0.lock(), ["hunter2"], "from when it is kept");
     assert_eq!(place.open().await.expect("opens").field("password"), Some("hunter2"));
-    assert_eq!(*place.heard.0.lock(), ["hunter2"]);
+    place.keeper.learn_all().await.expect("told");
+    assert_eq!(*place.heard.0.lock(), ["hunter2"; 3], "and again, so that it is not the first to be forgotten");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
 //! 1. A value is in the file sealed and in no other form. Lists and descriptions are made of columns that are public, and
 //!    open nothing.
 //! 2. Whatever opens a value has written a line of the audit before the value is handed out; when the line cannot be
-//!    written, nothing is handed out.
+//!    written, nothing is handed out. What masks values in text is told all of them ([`Vault::tell_all`]) and hands out none.
 //! 3. The hosts of a credential are inside of its seal. Those in the column are for people.
 //! 4. Revisions are numbered over all records and never used twice, not even after a deletion.
 //! 5. At every moment each record's key is among the keys that are held: a new key is held before the first record is
@@ -316,6 +316,21 @@ impl Vault {
                 Err(VaultError::Closed { alias: record.alias, source })
             }
         }
+    }
+
+    /// Tells every secret there is to whoever masks them: a host may have kept one from long ago, and gives it back before
+    /// anybody has opened it again. Nothing of it is handed to a user, so the audit has no line of it. What does not open is
+    /// left out.
+    pub fn tell_all(&self, tell: &dyn Fn(&Tenant, &str)) -> Result<(), VaultError> {
+        for listed in self.list(None)? {
+            let found = tables::get(&self.records.lock(), &listed.tenant, &listed.alias)?;
+            let opened = found.and_then(|(record, sealed)| self.disclose(&record, &sealed).ok());
+            if let Some(inside) = &opened {
+                let secrets = inside.fields.iter().filter(|(name, _)| !Credential::is_public(name));
+                secrets.for_each(|(_, value)| tell(&listed.tenant, value));
+            }
+        }
+        Ok(())
     }
 
     fn disclose(&self, record: &Record, sealed: &str) -> Result<Inside, SealError> {
