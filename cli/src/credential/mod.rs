@@ -139,6 +139,9 @@ pub struct Add {
     /// What it is for.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
+    /// Take a secret of fewer than 6 bytes, which cannot be masked where it is told back.
+    #[arg(long)]
+    allow_short: bool,
     #[command(flatten)]
     whose: Whose,
 }
@@ -232,6 +235,9 @@ impl Add {
         }
         if let Some(description) = self.description {
             document.insert("description".to_owned(), json!(description));
+        }
+        if self.allow_short {
+            document.insert("allow_short".to_owned(), json!(true));
         }
         let kind = kind_of(document.get("type").and_then(Value::as_str).unwrap_or_default())?;
         let data = document.remove("data").unwrap_or_else(|| json!({}));

@@ -43,6 +43,9 @@ pub struct PutCredential {
     tags: Vec<String>,
     #[serde(default)]
     description: String,
+    /// Takes a secret that is too short to be masked where it is told back. Without this it is refused.
+    #[serde(default)]
+    allow_short: bool,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -71,7 +74,9 @@ pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
     let wanted: PutCredential = input::document(&mut cx).await.map_err(not_repeated)?;
     let kind = kinds::kind(&wanted.r#type).map_err(VaultError::from)?;
     let fields = kind.check(&wanted.data).map_err(VaultError::from)?;
-    can_be_masked(&fields)?;
+    if !wanted.allow_short {
+        can_be_masked(&fields)?;
+    }
     let new = NewRecord {
         tenant,
         alias: wanted.name,
@@ -97,9 +102,9 @@ fn not_repeated(problem: Problem) -> Problem {
         return problem;
     }
     let detail = "the body is not a credential: one JSON object with the texts `name` and `type`, an object of texts `data`, and \
-                  if need be the lists `hosts` (`api.example.com`, `*.example.org`, `db.example.com:5432`) and `tags` and the text \
-                  `description`. What is wrong is not repeated here, since it may be a secret";
-    problem.retold(&["name", "type", "data", "hosts", "tags", "description"], detail)
+                  if need be the lists `hosts` (`api.example.com`, `*.example.org`, `db.example.com:5432`) and `tags`, the text \
+                  `description` and `allow_short`. What is wrong is not repeated here, since it may be a secret";
+    problem.retold(&["name", "type", "data", "hosts", "tags", "description", "allow_short"], detail)
 }
 
 /// A secret that is too short to be told from other text would be shown wherever a host or a tool tells it back.
@@ -110,7 +115,8 @@ fn can_be_masked(fields: &Fields) -> Result<(), Problem> {
         Some((name, _)) => {
             let detail = format!(
                 "field `{name}`: a secret has at least {} bytes and is no part of `{}`, since it is masked wherever it is told \
-                 back, and a shorter one cannot be told from other text; use a longer one",
+                 back, and a shorter one cannot be told from other text; use a longer one, or take the risk with `allow_short` (`noetl credential add \
+                 --allow-short`)",
                 noetl_scrub::SHORTEST,
                 noetl_scrub::PLACEHOLDER,
             );
