@@ -81,8 +81,8 @@ mod tests {
                 Just("p%40ss%20word".to_owned()),
                 Just("cEBzcyB3b3Jk".to_owned()),
                 "[a-z %ü]{0,12}",
-            ], 0..12),
-            sizes in proptest::collection::vec(1usize..20, 1..6),
+            ], 0..80),
+            sizes in proptest::collection::vec(1usize..200, 1..6),
         ) {
             let values = Arc::new(Values::new(["hunter2", "hunter2-hunter2", "p@ss word"]));
             let text = parts.concat();
