@@ -54,6 +54,7 @@ async fn what_is_wrong_with_a_credential_is_named_and_nothing_of_it_repeated() {
         (json!({"name": "a", "type": "bearer", "data": {"tokn": SECRET}}), "data.tokn"),
         (json!({"name": "a", "type": "bearer", "data": {"token": format!("{SECRET}\n")}}), "data.token"),
         (json!({"name": "a", "type": "bearer", "data": {}}), "data.token"),
+        (json!({"name": "a", "type": "bearer", "data": {(SECRET): "token"}}), "data"),
         (json!({"name": "a", "type": "cookie", "data": {"token": SECRET}}), "type"),
         (json!({"name": "a/b", "type": "bearer", "data": {"token": SECRET}}), "name"),
         (json!({"name": "a", "type": "postgres", "data": {"url": format!("mysql://u:{SECRET}@h/d")}}), "data.url"),
