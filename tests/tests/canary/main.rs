@@ -98,6 +98,18 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
     assert!(executions.len() >= 200, "{} executions", executions.len());
     assert_eq!(elsewhere.received(), Vec::<String>::new(), "no secret goes where it is not bound to");
 
+    let lines = async |alias: &str| {
+        let page = api.get(&format!("/api/credentials/{alias}/audit?limit=1000")).await.is(200).json();
+        page["uses"].as_array().expect("lines").clone()
+    };
+    let refused = json!(elsewhere.host);
+    assert!(
+        lines("canary-00").await.iter().any(|line| line["event"] == "refused" && line["target"] == refused),
+        "a use for another host is written down as what it was"
+    );
+    let named = |line: &Value| line["event"] == "opened" && line["target"].as_str().is_some_and(|to| to.contains(':'));
+    assert!(lines("pg").await.iter().any(named), "with the host it was for");
+
     for id in &executions {
         look_at(&api, id, &search).await;
     }

@@ -54,6 +54,7 @@ async fn what_is_wrong_with_a_credential_is_named_and_nothing_of_it_repeated() {
         (json!({"name": "a", "type": "bearer", "data": {"tokn": SECRET}}), "data.tokn"),
         (json!({"name": "a", "type": "bearer", "data": {"token": format!("{SECRET}\n")}}), "data.token"),
         (json!({"name": "a", "type": "bearer", "data": {}}), "data.token"),
+        (json!({"name": "a", "type": "bearer", "data": {(SECRET): "token"}}), "data"),
         (json!({"name": "a", "type": "cookie", "data": {"token": SECRET}}), "type"),
         (json!({"name": "a/b", "type": "bearer", "data": {"token": SECRET}}), "name"),
         (json!({"name": "a", "type": "postgres", "data": {"url": format!("mysql://u:{SECRET}@h/d")}}), "data.url"),
@@ -97,6 +98,9 @@ async fn a_secret_that_is_too_short_is_refused_with_the_reason() {
         assert_eq!(problem["field"], "data.token");
         let detail = problem["detail"].as_str().expect("a text");
         assert!(detail.contains("at least 6 bytes") && detail.contains("masked"), "{detail}");
+        let mut risky = bearer("risky", short);
+        risky["allow_short"] = json!(true);
+        assert!([200, 201].contains(&api.post("/api/credentials", risky).await.status), "{short}");
     }
     api.post("/api/credentials", bearer("crm", "123456")).await.is(201);
     // A name may be short, and a password may be missing.

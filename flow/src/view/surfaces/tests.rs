@@ -65,6 +65,21 @@ fn a_chain_that_is_not_whole_is_refused() {
     assert!(matches!(view(&segments, Cutoff::Head), Err(Broken::Line { version: 1, .. })));
 }
 
+/// Who reads an execution must not be able to write its placeholders.
+#[test]
+fn no_view_shows_the_seal() {
+    let segments = samples::failing_loop();
+    let seal = "never shown";
+    assert!(String::from_utf8_lossy(&segments[0].events).contains(seal), "it is there");
+    let shown = [
+        view(&segments, Cutoff::Head).expect("a chain").to_string(),
+        serde_json::to_string(&expand(&segments)).expect("JSON"),
+        crate::view::explain::explain(&segments).expect("a chain").to_string(),
+        format!("{:?}", crate::view::rows::project(&segments)),
+    ];
+    assert!(shown.iter().all(|text| !text.contains(seal)), "{shown:?}");
+}
+
 #[test]
 fn a_registry_of_upcasters_shows_in_the_answer() {
     let segments = chain(vec![vec![samples::started()], vec![samples::finished(Ending::Completed, None, &[])]]);

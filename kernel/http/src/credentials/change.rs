@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use noetl_contract::Tenant;
-use noetl_store::wallet::kinds::Fields;
+use noetl_store::wallet::kinds::{Fields, Invalid};
 use noetl_store::wallet::{Binding, Credential, NewRecord, VaultError, kinds};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,6 +14,9 @@ use super::{CredentialView, change_of};
 use crate::app::{Cx, to_the_end};
 use crate::input;
 use crate::problem::Problem;
+
+/// No field of any type has a longer name.
+const LONGEST_NAME: usize = 24;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -73,7 +76,7 @@ pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
     let tenant = cx.caller()?.works_for(query.tenant)?;
     let wanted: PutCredential = input::document(&mut cx).await.map_err(not_repeated)?;
     let kind = kinds::kind(&wanted.r#type).map_err(VaultError::from)?;
-    let fields = kind.check(&wanted.data).map_err(VaultError::from)?;
+    let fields = kind.check(&wanted.data).map_err(named)?;
     if !wanted.allow_short {
         can_be_masked(&fields)?;
     }
@@ -105,6 +108,16 @@ fn not_repeated(problem: Problem) -> Problem {
                   if need be the lists `hosts` (`api.example.com`, `*.example.org`, `db.example.com:5432`) and `tags`, the text \
                   `description` and `allow_short`. What is wrong is not repeated here, since it may be a secret";
     problem.retold(&["name", "type", "data", "hosts", "tags", "description", "allow_short"], detail)
+}
+
+/// A name that can be none of a field is not repeated: it may be the secret itself, in the wrong place.
+fn named(invalid: Invalid) -> VaultError {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let name = invalid.field.strip_prefix("data.").unwrap_or_default();
+    if name.len() <= LONGEST_NAME && name.bytes().all(plain) {
+        return invalid.into();
+    }
+    Invalid::new("data", "a name in `data` is no field of this type; `noetl credential add --help` lists them").into()
 }
 
 /// A secret that is too short to be told from other text would be shown wherever a host or a tool tells it back.
