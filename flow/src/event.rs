@@ -168,6 +168,9 @@ pub struct Started {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     pub requested_by: String,
+    /// The step whose result whoever started it asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<String>,
 }
 
 impl Started {
@@ -301,9 +304,20 @@ pub struct Finished {
     pub output: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// The result of the step that was asked for; nothing if nobody asked, or it never ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned: Option<Returned>,
     /// Steps that failed, handled or not, in the order they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_steps: Vec<String>,
+}
+
+/// What an execution tells of one of its steps when it ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Returned {
+    pub step: String,
+    #[serde(flatten)]
+    pub data: Data,
 }
 
 fn is_zero(number: &u64) -> bool {

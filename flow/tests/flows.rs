@@ -355,3 +355,57 @@ workflow:
     assert_eq!(kernel.result(id, "start"), json!({ "declared": key, "bare": bare }));
     assert_eq!(kernel.result(id, "end"), json!([key, "NOETL~SECRET~ai~token~END", key]));
 }
+
+#[test]
+fn a_step_of_a_child_is_told_exactly_however_large_and_however_early_it_was() {
+    let mut kernel = Kernel::with(&playbook(
+        "
+workflow:
+- step: start
+  tool: {kind: playbook, path: child, return_step: first}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: noop, result: ['{{ start.rows | length }}', '{{ start.rows[699] }}', '{{ start.status }}', '{{ start.execution_id }}']}
+",
+    ));
+    let rest = (2..12).map(|n| {
+        format!("- {{step: s{n}, tool: {{kind: noop, repeat: 300, result: 'something else of step {n}'}}, next: s{}}}\n", n + 1)
+    });
+    let rest: String = rest.collect();
+    kernel.catalog.insert(
+        "child".to_owned(),
+        playbook(&format!(
+            "workflow:\n- {{step: start, tool: {{kind: noop}}, next: first}}\n- {{step: first, tool: {{kind: noop, repeat: 700, \
+             result: one row of the first step, which has many of them}}, next: s2}}\n{rest}- {{step: s12, tool: {{kind: noop, \
+             result: last}}}}\n"
+        )),
+    );
+    let id = kernel.start("{}");
+    kernel.run();
+    let row = "one row of the first step, which has many of them";
+    assert_eq!(kernel.result(id, "end"), json!([700, row, "completed", (id + 1).to_string()]), "{:#?}", kernel.journal);
+}
+
+#[test]
+fn a_step_of_a_child_that_never_ran_has_no_result_and_no_other_takes_its_place() {
+    let mut kernel = Kernel::with(&playbook(
+        "
+workflow:
+- step: start
+  tool: {kind: playbook, path: child, return_step: end}
+  next: {arcs: [{step: end}]}
+- step: end
+  tool: {kind: noop, result: ['{{ start.status }}', '{{ start.early is defined }}']}
+",
+    ));
+    kernel.catalog.insert(
+        "child".to_owned(),
+        playbook(
+            "workflow:\n- {step: start, tool: {kind: noop, result: {early: true}}, next: {arcs: [{step: end, when: false}]}}\n\
+             - {step: end, tool: {kind: noop}}\n",
+        ),
+    );
+    let id = kernel.start("{}");
+    kernel.run();
+    assert_eq!(kernel.result(id, "end"), json!(["completed", false]), "{:#?}", kernel.journal);
+}

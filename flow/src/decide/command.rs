@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::api::{Child, Command};
 use super::graph::Place;
-use super::program::{ChildCall, PreparedWork, TaskLine};
+use super::program::{ChildAnswer, ChildCall, PreparedWork, TaskLine};
 use super::scope::{Locals, Scope, Stop};
 use super::turn::{Missing, Turn};
 use crate::event::{Data, Event, Failure, Reported};
@@ -267,7 +267,11 @@ pub(super) fn child(
             _ => return Err(Stop::Failed(format!("`{version}` is not the version of a playbook"))),
         },
     };
-    Ok(Child { command: id.to_string(), path: child_path(scope, call, &locals)?, version, payload })
+    let returns = match &call.answer {
+        ChildAnswer::Step(step) => Some(step.clone()),
+        ChildAnswer::Started | ChildAnswer::Output => None,
+    };
+    Ok(Child { command: id.to_string(), path: child_path(scope, call, &locals)?, version, payload, returns })
 }
 
 fn child_path(scope: &Scope<'_>, call: &ChildCall, locals: &Locals<'_>) -> Result<String, Stop> {

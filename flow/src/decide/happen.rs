@@ -275,7 +275,8 @@ fn child_failure(input: &ChildEnded, error: Option<&Failure>) -> Failure {
 /// What a step that waited for a playbook has for its result: the wanted data, and how the child ended beside it.
 fn child_data(wanted: &ChildAnswer, mut answer: Answer, execution: Option<&str>, status: &str) -> Data {
     let ChildAnswer::Step(step) = wanted else { return answer.output };
-    let Data { value, reference, chunks } = answer.steps.remove(step).unwrap_or(answer.output);
+    // Of a step that never ended there is no result, and that of another one would only look like it.
+    let Data { value, reference, chunks } = answer.steps.remove(step).unwrap_or_default();
     let mut fields = Map::new();
     fields.extend(execution.map(|execution| ("execution_id".to_owned(), execution.into())));
     fields.insert("status".to_owned(), status.into());

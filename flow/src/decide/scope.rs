@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 use super::program::{Binding, Condition, Program};
 use crate::event::{Data, Reference};
 use crate::extract::covers;
-use crate::state::{Outcome, State, laid_over, shown};
+use crate::state::{Outcome, State, laid_over, shown, told_beside};
 use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
 
 /// Why something could not be rendered.
@@ -184,7 +184,8 @@ impl<'a> Scope<'a> {
     /// The whole of a result.
     pub fn whole(&self, data: &Data) -> Result<Arc<Json>, Stop> {
         if let Some(reference) = &data.reference {
-            return self.payload(reference);
+            let whole = self.payload(reference)?;
+            return Ok(told_beside(&data.value, &whole).map_or(whole, Arc::new));
         }
         let mut results = BTreeMap::new();
         for chunk in &data.chunks {

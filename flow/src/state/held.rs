@@ -102,6 +102,25 @@ pub fn laid_over(data: &Json, error: Option<&Failure>) -> Json {
     fields.into()
 }
 
+/// A result that came from another playbook, whole: how the playbook ended is told beside its data, and not in the payload.
+/// Nothing when nothing is told.
+pub fn told_beside(extract: &Json, whole: &Json) -> Option<Json> {
+    if whole.get("execution_id").is_some() {
+        return None;
+    }
+    let execution = extract.get("execution_id")?.clone();
+    let mut fields = Map::from_iter([("execution_id".to_owned(), execution)]);
+    fields.extend(extract.get("status").map(|status| ("status".to_owned(), status.clone())));
+    match whole {
+        Json::Object(own) => fields.extend(own.clone()),
+        Json::Null => {}
+        other => {
+            fields.insert("data".to_owned(), other.clone());
+        }
+    }
+    Some(fields.into())
+}
+
 /// A failure as templates see it.
 pub fn failure_value(error: &Failure) -> Json {
     json!({ "kind": error.code, "code": error.code, "message": error.message, "retryable": error.retryable })

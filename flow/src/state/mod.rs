@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{FOLD_VERSION, checkpoint, checksum, restore};
 pub use fold::{Broken, fold, fold_lines};
-pub use held::{Held, Outcome, failure_value, laid_over, shown};
+pub use held::{Held, Outcome, failure_value, laid_over, shown, told_beside};
 pub use repeat::{Frame, Repeat};
 
 use crate::event::{Data, Failure, Finished, Started};

@@ -105,7 +105,7 @@ impl Outcome {
             Wanted::Step(step) => {
                 let ended = [("execution_id", execution), ("status", executed.status.clone())];
                 let ended = ended.map(|(name, text)| (name.to_owned(), Json::String(text)));
-                (Map::from_iter(ended), answer.steps.remove(&step).unwrap_or(answer.output))
+                (Map::from_iter(ended), answer.steps.remove(&step).unwrap_or_default())
             }
         };
         let load = match data.reference {

@@ -21,8 +21,9 @@ pub(super) struct Prepared {
 pub(super) struct Caller<'a> {
     pub execution: u64,
     pub step: &'a str,
-    /// The how-manieth call of the tool.
+    /// The how-manieth call of the tool, and the how-manieth piece of work.
     pub attempt: u32,
+    pub visit: u32,
 }
 
 /// Tools that run the step's own code, which may ask where it is.
@@ -33,7 +34,7 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
     let (input, mut config) = rendered(tool, scope)
         .map_err(|error| Box::new(Outcome::failure("template", format!("`{}`: {error}", tool.label), false)))?;
     if tool.kind == "playbook" {
-        return execute(tool, input, config);
+        return execute(tool, input, config, caller.visit);
     }
     let mut call = Call {
         kind: tool.kind.clone(),
@@ -44,6 +45,7 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
         capabilities: None,
         timeout_ms: tool.timeout_ms,
         label: tool.label.clone(),
+        visit: caller.visit,
         attempt: caller.attempt,
     };
     call.body = referred(&tool.kind, &config, &input);
@@ -122,7 +124,7 @@ fn name_plugin(call: &mut Call, config: &Fields) -> Result<(), String> {
     Ok(())
 }
 
-fn execute(tool: &Planned, input: Fields, config: Fields) -> Result<Prepared, Box<Outcome>> {
+fn execute(tool: &Planned, input: Fields, config: Fields, visit: u32) -> Result<Prepared, Box<Outcome>> {
     let path = text(&config, "path").or_else(|| text(&config, "catalog_id"));
     let path = path.ok_or_else(|| invalid(format!("`{}` does not say which playbook to run", tool.label)))?;
     let version = match config.get("version") {
@@ -152,7 +154,9 @@ fn execute(tool: &Planned, input: Fields, config: Fields) -> Result<Prepared, Bo
         version,
         payload: Json::Object(payload).to_string(),
         wait,
+        returns: step.map(str::to_owned),
         label: tool.label.clone(),
+        visit,
     });
     let wanted = step.map_or(Wanted::Output, |step| Wanted::Step(step.to_owned()));
     Ok(Prepared { action, stage: Stage::Executing { path: path.to_owned(), wanted } })

@@ -16,6 +16,7 @@ use super::memory::Memory;
 use super::{Inputs, Partial};
 use crate::event::{Failure, Reference};
 use crate::extract::covers;
+use crate::state::told_beside;
 use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
 
 /// Payloads at hand in this turn, by their sha256.
@@ -172,7 +173,7 @@ pub(super) fn whole(place: &Partial, extract: &Json, bulk: &Bulk) -> Option<Json
                 fields.insert("status".to_owned(), "error".into());
                 fields.insert("error".to_owned(), error.clone());
             }
-            Some(whole)
+            Some(told_beside(extract, &whole).unwrap_or(whole))
         }
         Partial::Chunks(chunks) => {
             let mut results = BTreeMap::new();

@@ -56,6 +56,7 @@ pub fn started() -> Event {
         lenient: false,
         trace: None,
         requested_by: "alice".to_owned(),
+        returns: None,
     }))
 }
 
@@ -97,7 +98,7 @@ pub fn failed(text: &str) -> Event {
 
 pub fn finished(status: Ending, error: Option<Failure>, failed_steps: &[&str]) -> Event {
     let failed_steps = failed_steps.iter().map(|step| (*step).to_owned()).collect();
-    Event::Finished(Box::new(Finished { status, output: Data::default(), error, failed_steps }))
+    Event::Finished(Box::new(Finished { status, output: Data::default(), error, returned: None, failed_steps }))
 }
 
 /// A loop of three with a lost worker and a failure, that ends the execution.

@@ -54,5 +54,6 @@ fn start(start: wit::Start) -> decide::Start {
         trace: start.trace,
         requested_by: start.requested_by,
         again: start.again.map(again),
+        returns: start.returns,
     }
 }

@@ -86,6 +86,7 @@ pub fn drafts(placed: &Placed) -> Vec<Draft> {
                 .result(Outcome::data(ok, &finished.output, "playbook", 1, None))
                 .error(finished.error.as_ref())
                 .meta("failed_steps", finished.failed_steps.clone())
+                .maybe("returned", finished.returned.as_ref().map(|returned| json!(returned)))
         }
     };
     vec![draft]

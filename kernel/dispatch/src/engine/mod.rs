@@ -149,6 +149,7 @@ impl Shared {
             trace: None,
             requested_by,
             again: None,
+            returns: None,
         }
     }
 
