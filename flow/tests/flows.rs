@@ -409,3 +409,24 @@ workflow:
     kernel.run();
     assert_eq!(kernel.result(id, "end"), json!(["completed", false]), "{:#?}", kernel.journal);
 }
+
+#[test]
+fn a_small_result_has_an_address_when_the_playbook_asks_for_one() {
+    let mut kernel = Kernel::with(&playbook(
+        "
+workflow:
+- step: start
+  tool: {kind: playbook, path: child, return_result: true}
+  output: {store: {kind: auto}}
+  set: {ctx.at: '{{ output._ref }}'}
+  next: {arcs: [{step: end, when: '{{ start._ref is defined }}'}]}
+- step: end
+  tool: {kind: noop, result: ['{{ start.n }}', '{{ ctx.at }}']}
+",
+    ));
+    kernel.catalog.insert("child".to_owned(), playbook("workflow: [{step: start, tool: {kind: noop, result: {n: 1}}}]"));
+    let id = kernel.start("{}");
+    kernel.run();
+    let address = format!("noetl://payload/{}", common::digest(br#"{"n":1}"#));
+    assert_eq!(kernel.result(id, "end"), json!([1, address]), "{:#?}", kernel.journal);
+}

@@ -11,7 +11,8 @@ use super::program::ChildAnswer;
 use super::settle::{child_due, parked_due};
 use super::turn::{Job, Turn};
 use super::variables::{assign, too_large};
-use crate::event::{Data, Ending, Event, Failure, Reference, Reported};
+use crate::event::{Data, Ending, Event, Failure, INLINE_BYTES, Reference, Reported};
+use crate::extract::size;
 use crate::ids::CommandId;
 use crate::playbook::Work;
 use crate::state::{Open, Phase};
@@ -92,11 +93,7 @@ impl Turn<'_> {
         if let Some((sha256, size)) = stored {
             data.reference = Some(Reference { sha256: sha256.clone(), size: *size });
         }
-        let select = match &self.program().step(place).work {
-            Work::Task(spec) => spec.output_select.clone(),
-            Work::Park(_) => Vec::new(),
-        };
-        let data = self.inline(data, &select);
+        let data = self.kept(place, data);
         let mut set = Map::new();
         for (key, value) in written.into_iter().filter(|(key, _)| !key.starts_with("iter.")) {
             assign(&mut set, &key, value, |name| self.variable(name));
@@ -109,6 +106,17 @@ impl Turn<'_> {
             error.message = shortened(std::mem::take(&mut error.message));
         }
         Reported { command, data, error, set, plugin, digest, calls, took, execution: None }
+    }
+
+    /// A result as its step wants it kept.
+    fn kept(&mut self, place: Place, mut data: Data) -> Data {
+        let program = self.program();
+        let Work::Task(spec) = &program.step(place).work else { return self.inline(data, &[]) };
+        let referable = matches!(data.value, Json::Object(_) | Json::Array(_)) && data.chunks.is_empty();
+        if spec.keep && referable && data.reference.is_none() && size(&data.value, INLINE_BYTES).is_some() {
+            data.reference = Some(self.keep(data.value.clone()));
+        }
+        self.inline(data, &spec.output_select)
     }
 
     /// Records what a command came to, and has its step go on.
@@ -164,7 +172,7 @@ impl Turn<'_> {
         let answer: Answer = serde_json::from_str(&input.body).unwrap_or_default();
         let error = (input.status != "completed").then(|| child_failure(input, answer.error.as_ref()));
         let data = child_data(&call.answer, answer, execution.as_deref(), &input.status);
-        let data = self.inline(data, &[]);
+        let data = self.kept(place, data);
         self.report(cause, place, child_report(id, data, error, execution));
         Ok(())
     }

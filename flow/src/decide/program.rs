@@ -219,6 +219,7 @@ fn prepare(step: &Step, places: &BTreeMap<String, Place>, keychain: &Keychain) -
             tools: vec![cursor.claim.clone()],
             pipeline: false,
             output_select: Vec::new(),
+            keep: false,
             keychain: Keychain::new(),
         };
         task_line(&spec, keychain)

@@ -40,6 +40,9 @@ pub struct Spec {
     /// Fields of a result to keep inline beside the reference, when it becomes a payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_select: Vec<String>,
+    /// Whether the result is kept as a payload however small it is, because the playbook means to refer to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
     /// What names of credentials stand for, when a template uses them.
     #[serde(default, skip_serializing_if = "Keychain::is_empty")]
     pub keychain: Keychain,

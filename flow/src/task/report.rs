@@ -19,12 +19,10 @@ pub(super) fn finished(plan: Option<&Plan>, memory: Memory, last: Option<Outcome
         Some(outcome) if outcome.answered || error.is_none() => outcome.data,
         _ => Json::Null,
     };
-    let (value, bulk) = if size(&value, INLINE_BYTES).is_some() {
-        (value, None)
-    } else {
-        let bulk = serde_json::to_vec(&value).expect("JSON values are written without fail");
-        (extract(&value, INLINE_BYTES, &select).value, Some(bulk))
-    };
+    let fits = size(&value, INLINE_BYTES).is_some();
+    let kept = !fits || (plan.is_some_and(|plan| plan.keep) && matches!(value, Json::Object(_) | Json::Array(_)));
+    let bulk = kept.then(|| serde_json::to_vec(&value).expect("JSON values are written without fail"));
+    let value = if fits { value } else { extract(&value, INLINE_BYTES, &select).value };
     let report = Report {
         data: Data { value, ..Data::default() },
         error,
