@@ -117,6 +117,9 @@ pub enum Event {
         command: CommandId,
         execution: String,
         path: String,
+        /// The tool of a pipeline that started it and waits. Nothing when the command is the child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
     },
     /// The step waits for somebody to resume it.
     Parked {
@@ -212,6 +215,10 @@ pub struct Reported {
     pub data: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// The work could not be done at all: no tool answered, or there was none. Where failures are passed over, such a one
+    /// is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hard: bool,
     /// Variables written by policy rules.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Json>,

@@ -53,6 +53,8 @@ pub struct ReportInput {
 pub struct ChildStarted {
     pub command: String,
     pub execution: u64,
+    /// The tool of a pipeline that started it and waits for it: its label, and the playbook's path.
+    pub by: Option<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -141,8 +141,8 @@ impl Turn<'_> {
 /// The report of a command that nobody worked on.
 pub(super) fn failed(command: CommandId, code: &str, message: String) -> Reported {
     let error = Some(Failure { code: code.to_owned(), message, retryable: false });
-    let (data, set) = (Data::default(), Map::new());
-    Reported { command, data, error, set, plugin: None, digest: None, calls: 0, took: 0, execution: None }
+    let (data, set, hard) = (Data::default(), Map::new(), code != "timeout");
+    Reported { command, data, error, hard, set, plugin: None, digest: None, calls: 0, took: 0, execution: None }
 }
 
 /// A command that was issued, once more in full. Nothing for one that is a child.

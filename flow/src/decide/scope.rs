@@ -121,6 +121,7 @@ impl<'a> Scope<'a> {
             "version" => Some(started.version.into()),
             "parent_execution_id" => started.starter().map(Into::into),
             "steps" => Some(self.envelopes()),
+            "variables" => Some(self.variables()),
             _ => None,
         }
     }
@@ -131,6 +132,13 @@ impl<'a> Scope<'a> {
         let results = self.state.steps.iter().filter(|(_, step)| step.result.is_some()).map(|(name, _)| name);
         let own = workload.chain(results).chain(self.state.variables.keys()).map(String::as_str);
         own.chain(["workload", "execution_id", "job", "env"])
+    }
+
+    /// The workload, with what was set over it.
+    fn variables(&self) -> Json {
+        let mut all = self.state.workload.json().as_object().cloned().unwrap_or_default();
+        all.extend(self.state.variables.iter().map(|(name, value)| (name.clone(), value.json().clone())));
+        all.into()
     }
 
     fn envelopes(&self) -> Json {

@@ -43,9 +43,10 @@ impl Turn<'_> {
 
     /// Ends the execution. What is still in flight is taken back.
     pub fn finish(&mut self, status: Ending, error: Option<Failure>) {
-        let open: Vec<(CommandId, Option<String>)> =
-            self.state().commands().map(|(id, open)| (id, open.child.clone())).collect();
-        for (id, child) in open {
+        let open: Vec<(CommandId, Option<String>, Option<String>)> =
+            self.state().commands().map(|(id, open)| (id, open.child.clone(), open.waits_for.clone())).collect();
+        for (id, child, waits_for) in open {
+            self.now.out.orphaned.extend(waits_for.and_then(|child| child.parse::<u64>().ok()));
             match child.and_then(|child| child.parse().ok()) {
                 Some(child) => self.now.out.orphaned.push(child),
                 None => self.now.out.withdrawn.push(id.to_string()),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::event::{Data, Failure};
+use crate::response::{details, response};
 use crate::template::from_json;
 
 /// A JSON value.
@@ -82,7 +83,11 @@ impl PartialEq for Outcome {
 /// The data of a step as others see it: with the error, if it failed.
 pub fn shown<'a>(data: &'a Json, error: Option<&Failure>) -> Cow<'a, Json> {
     match error {
-        Some(error) => Cow::Owned(laid_over(data, Some(error))),
+        Some(error) => {
+            let mut fields = laid_over(data, Some(error));
+            fields["error"] = error_value(error, data);
+            Cow::Owned(fields)
+        }
         None => Cow::Borrowed(data),
     }
 }
@@ -121,7 +126,16 @@ pub fn told_beside(extract: &Json, whole: &Json) -> Option<Json> {
     Some(fields.into())
 }
 
-/// A failure as templates see it.
-pub fn failure_value(error: &Failure) -> Json {
+/// The error of a step as templates see it, with what the answer said that it was.
+pub fn error_value(error: &Failure, data: &Json) -> Json {
+    let mut value = failure_value(error);
+    if let (Json::Object(fields), Some(answer)) = (&mut value, response(data)) {
+        fields.extend(details(answer));
+    }
+    value
+}
+
+/// A failure as it is kept in a list of results.
+fn failure_value(error: &Failure) -> Json {
     json!({ "kind": error.code, "code": error.code, "message": error.message, "retryable": error.retryable })
 }

@@ -235,6 +235,8 @@ impl Run<'_> {
         if !tool.rules.is_empty() {
             let attempt = self.memory.counts().1.saturating_add(1);
             let own = [("output", from_json(&outcome.envelope(attempt))), ("_attempt", Value::from(attempt))];
+            let error = outcome.failure.is_some().then(|| ("error", from_json(&outcome.error())));
+            let own = own.into_iter().chain(error);
             let scope = self.scope()?;
             let context = scope.context(&tool.after, own);
             if let Some(rule) = matching(tool, &context) {

@@ -7,6 +7,7 @@ use super::outcome::{Outcome, Wanted};
 use super::plan::Planned;
 use super::scope::Scope;
 use super::turn::{Action, Call, Execute};
+use super::{TOLD, VARIABLES};
 use crate::template::{RenderError, from_json, is_truthy, payload_of};
 
 type Fields = Map<String, Json>;
@@ -25,9 +26,6 @@ pub(super) struct Caller<'a> {
     pub attempt: u32,
     pub visit: u32,
 }
-
-/// Tools that run the step's own code, which may ask where it is.
-const TOLD: &[&str] = &["python", "javascript"];
 
 /// What cannot be rendered, or makes no call, is an outcome like that of a tool that failed.
 pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) -> Result<Prepared, Box<Outcome>> {
@@ -58,8 +56,11 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
         }
         if TOLD.contains(&tool.kind.as_str()) {
             // Ids are text everywhere, because JavaScript cannot count that far.
-            let context = json!({ "execution_id": caller.execution.to_string(), "step": caller.step,
-                                  "attempt": caller.attempt });
+            let mut context = json!({ "execution_id": caller.execution.to_string(), "step": caller.step,
+                                      "attempt": caller.attempt });
+            if let Some(variables) = scope.variables() {
+                context[VARIABLES] = variables;
+            }
             config.insert("context".to_owned(), context);
         }
         config

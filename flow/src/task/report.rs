@@ -13,6 +13,7 @@ use crate::extract::{extract, size};
 /// The last answer for a command. `last`: the outcome it ends with, if a tool was settled at all.
 pub(super) fn finished(plan: Option<&Plan>, memory: Memory, last: Option<Outcome>, error: Option<Failure>) -> Next {
     let select = plan.map(|plan| select(plan, &memory.results)).unwrap_or_default();
+    let hard = error.is_some() && last.as_ref().is_none_or(Outcome::is_hard);
     let value = match last {
         _ if plan.is_some_and(|plan| plan.pipeline) => Json::Object(memory.results),
         // Why it failed is in the report already.
@@ -26,6 +27,7 @@ pub(super) fn finished(plan: Option<&Plan>, memory: Memory, last: Option<Outcome
     let report = Report {
         data: Data { value, ..Data::default() },
         error,
+        hard,
         set: memory.set,
         plugin: memory.plugin,
         digest: memory.digest,

@@ -47,7 +47,9 @@ pub fn run(execution: u64, at: u64, command: &Command, payloads: &Payloads) -> (
     let bulk = extract.truncated.then_some(whole);
     let data = Data { value: extract.value, ..Data::default() };
     let calls = spec.tools.len() as u32;
-    (Report { data, error, set, plugin: None, digest: None, calls, took: 1 }, bulk)
+    // A tool that says that it could not be called at all.
+    let hard = error.as_ref().is_some_and(|error| error.code == "unknown_tool");
+    (Report { data, error, hard, set, plugin: None, digest: None, calls, took: 1 }, bulk)
 }
 
 fn result(tool: &Tool, rendered: &dyn Fn(&Json) -> Json) -> Json {

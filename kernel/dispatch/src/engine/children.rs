@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_contract::Tenant;
-use noetl_host::services::orchestration::Happening;
+use noetl_host::services::orchestration::{ChildStarted, Happening};
 use noetl_host::services::running::{Execute, Executed, News};
 use noetl_store::log::{Append, Expected, Log, StreamId};
 use tokio::sync::oneshot;
@@ -67,7 +67,7 @@ async fn start_and_wait(
     let engine = kernel.engine();
     let Execute { path, version, payload, wait, returns, label, visit } = execute;
     let entry = engine.shared().playbook(tenant, &path, version);
-    let entry = entry.ok_or(EngineError::PlaybookNotFound { path, version })?;
+    let entry = entry.ok_or_else(|| EngineError::PlaybookNotFound { path: path.clone(), version })?;
     let (execution, known) = claim(kernel, key, &label, visit).await?;
     let store = |error: noetl_store::log::ReadError| EngineError::Store(error.to_string());
     let exists = known && kernel.log().head(&super::segment::stream_of(execution)).map_err(store)?.is_some();
@@ -80,6 +80,12 @@ async fn start_and_wait(
         let queued = Queued::new(execution, tenant.clone(), Happening::Start(start), Reply::Recorded(answer));
         engine.send(root, Message::Input(Box::new(queued)))?;
         recorded.await.map_err(|_| EngineError::Stopping)??;
+    }
+    if wait {
+        // So that the parent's chain says who is waited for, and the child ends with it.
+        let told = ChildStarted { command: key.command.to_string(), execution: execution.0, by: Some((label, path)) };
+        let queued = Queued::new(key.execution, tenant.clone(), Happening::ChildStarted(told), Reply::Nobody);
+        engine.send(root, Message::Input(Box::new(queued)))?;
     }
     if !wait {
         return Ok(Executed { execution: execution.0, status: "started".to_owned(), body: "{}".to_owned() });

@@ -270,7 +270,7 @@ impl Shard {
         let parent = Parent { execution: execution.0, command: command.clone() };
         let mut start = self.shared.start(&entry, tenant, payload, Some(parent), root, format!("execution {execution}"));
         start.returns = returns;
-        let told = ChildStarted { command, execution: id.0 };
+        let told = ChildStarted { command, execution: id.0, by: None };
         next.push(Queued::derived(execution, tenant.clone(), Happening::ChildStarted(told)));
         next.push(Queued::derived(id, tenant.clone(), Happening::Start(start)));
     }
