@@ -4,7 +4,7 @@
 use noetl_tests::{Api, Outside, Server};
 use serde_json::{Value, json};
 
-use crate::support::{asks, playbook, register, run, server_with, start, texts, until_parked, until_status};
+use crate::support::{asks, fails, playbook, register, run, server_with, start, texts, until_parked, until_status};
 
 const LOCAL: [(&str, &str); 1] = [("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true")];
 
@@ -16,6 +16,18 @@ fn asked(outside: &Outside) -> Vec<(String, usize)> {
 async fn children(api: &Api, parent: &str) -> Vec<String> {
     let listed = api.get(&format!("/api/executions?consistency=strong&parent={parent}")).await.is(200).json();
     texts(&listed["executions"], "execution_id").into_iter().map(str::to_owned).collect()
+}
+
+/// The child that a parent says it waits for: its id, its path, and the tool that waits.
+async fn waited_for(api: &Api, parent: &str) -> Value {
+    loop {
+        let why = api.get(&format!("/api/executions/{parent}/why")).await.is(200).json();
+        let child = &why["waiting"]["children"][0];
+        if child.is_object() {
+            assert_eq!(child["step"], "start", "{why}");
+            return json!([child["execution_id"], child["path"], child["label"]]);
+        }
+    }
 }
 
 async fn completed(api: &Api, path: &str, workflow: Value) -> Value {
@@ -84,6 +96,7 @@ async fn a_child_is_found_again_after_a_crash() {
         }
     };
     until_parked(&server.admin(), &child, "ask").await;
+    assert_eq!(waited_for(&server.admin(), &id).await, json!([child, "work/asks", "start"]));
     let folder = server.folder();
     server.kill();
     drop(server);
@@ -97,4 +110,41 @@ async fn a_child_is_found_again_after_a_crash() {
     let ended = until_status(&admin, &id, "COMPLETED").await;
     assert_eq!(ended["output"], json!({"data": 7, "of": child}), "the wanted step's result, and not the last one's");
     assert_eq!(children(&admin, &id).await, [child], "there is one child");
+}
+
+#[tokio::test]
+async fn a_child_of_a_pipeline_is_shown_with_its_step_and_ends_with_its_parent() {
+    let server = server_with(&[]).await;
+    let admin = server.admin();
+    register(&admin, &asks("work/asks")).await.is(201);
+    register(&admin, &fails("work/fails")).await.is(201);
+    let sub = |path: &str| json!([{"name": "sub", "kind": "playbook", "path": path, "return_result": true}]);
+    register(&admin, &playbook("work/piped", json!([{"step": "start", "tool": sub("work/asks")}]))).await.is(201);
+    let id = start(&admin, "work/piped").await;
+    let told = waited_for(&admin, &id).await;
+    let child = told[0].as_str().expect("an id").to_owned();
+    assert_eq!(told, json!([child, "work/asks", "sub"]));
+    until_parked(&admin, &child, "ask").await;
+    admin.post(&format!("/api/executions/{id}/cancel"), json!({"reason": "enough"})).await.is(200);
+    until_status(&admin, &id, "CANCELLED").await;
+    until_status(&admin, &child, "CANCELLED").await;
+
+    register(&admin, &playbook("work/broken", json!([{"step": "start", "tool": sub("work/fails")}]))).await.is(201);
+    let ended = run(&admin, "work/broken", json!({})).await;
+    assert_eq!(ended["status"], "failed", "{ended}");
+    let id = ended["execution_id"].as_str().expect("an id");
+    let why = admin.get(&format!("/api/executions/{id}/why")).await.is(200).json();
+    let failed = children(&admin, id).await;
+    assert_eq!(why["blamed"]["child_execution_id"].as_str(), failed.first().map(String::as_str), "{why}");
+}
+
+#[tokio::test]
+async fn a_kind_that_no_tool_serves_is_told_when_a_playbook_is_registered() {
+    let server = server_with(&[]).await;
+    let tool = json!({"kind": "transfer", "source": {"type": "postgres"}, "target": {"type": "postgres"}});
+    let text = playbook("work/transfer", json!([{"step": "start", "tool": tool}]));
+    let warned = register(&server.admin(), &text).await.is(201).json();
+    assert!(warned["warnings"].to_string().contains("there is no tool `transfer` here"), "{warned}");
+    let ended = run(&server.admin(), "work/transfer", json!({})).await;
+    assert_eq!(ended["error"]["code"], "unknown_tool", "{ended}");
 }
