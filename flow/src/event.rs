@@ -323,7 +323,6 @@ pub struct Finished {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Returned {
     pub step: String,
-    #[serde(flatten)]
     pub data: Data,
 }
 

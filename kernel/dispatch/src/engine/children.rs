@@ -81,15 +81,13 @@ async fn start_and_wait(
         engine.send(root, Message::Input(Box::new(queued)))?;
         recorded.await.map_err(|_| EngineError::Stopping)??;
     }
-    if wait {
-        // So that the parent's chain says who is waited for, and the child ends with it.
-        let told = ChildStarted { command: key.command.to_string(), execution: execution.0, by: Some((label, path)) };
-        let queued = Queued::new(key.execution, tenant.clone(), Happening::ChildStarted(told), Reply::Nobody);
-        engine.send(root, Message::Input(Box::new(queued)))?;
-    }
     if !wait {
         return Ok(Executed { execution: execution.0, status: "started".to_owned(), body: "{}".to_owned() });
     }
+    // So that the parent's chain says who is waited for, and the child ends with it.
+    let told = ChildStarted { command: key.command.to_string(), execution: execution.0, by: Some((label, path)) };
+    let queued = Queued::new(key.execution, tenant.clone(), Happening::ChildStarted(told), Reply::Nobody);
+    engine.send(root, Message::Input(Box::new(queued)))?;
     match engine.wait(execution, FOR_EVER).await? {
         Some(Ended { status, body }) => Ok(Executed { execution: execution.0, status, body }),
         None => Err(EngineError::Stopping),

@@ -264,7 +264,7 @@ fn answer_of(event: &Value) -> Value {
     if let Some(returned) = event["meta"].get("returned")
         && let Some(step) = returned["step"].as_str()
     {
-        answer.insert("steps".to_owned(), serde_json::json!({step: returned}));
+        answer.insert("steps".to_owned(), serde_json::json!({step: returned["data"]}));
     }
     answer.into()
 }
