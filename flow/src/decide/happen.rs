@@ -130,7 +130,7 @@ impl Turn<'_> {
         if reported.error.as_ref().is_some_and(|error| error.code == "timeout") {
             // Nobody waits any more for the playbook that a tool of it started.
             let open = self.state().open(&reported.command);
-            let child = open.and_then(|open| open.waits_for.as_ref()?.parse().ok());
+            let child = open.and_then(|open| open.waits_for.as_ref()?.parse::<u64>().ok());
             self.now.out.orphaned.extend(child);
         }
         let id = self.record(cause, Event::Reported(Box::new(reported)));
