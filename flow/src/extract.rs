@@ -68,11 +68,13 @@ pub fn covers(extract: &Json, path: &[String], pipeline: bool) -> bool {
         // The body of an answer is found under `data.data` too, when it has no such field of its own.
         Json::Object(fields) if is_body_again(fields, path) => covers_below(&fields["data"], &rest[1..]),
         Json::Object(fields) if fields.contains_key(first) && !is_mark(first) => covers_below(&fields[first], rest),
-        Json::Object(fields) if first == "http" && fields.contains_key("status_code") && !pipeline => match rest.split_first() {
-            Some((part, rest)) if part == "status" => covers_below(&fields["status_code"], rest),
-            Some((part, rest)) => fields.get(part).is_some_and(|part| covers_below(part, rest)),
-            None => false,
-        },
+        Json::Object(fields) if first == "http" && fields.contains_key("status_code") && !pipeline => {
+            match rest.split_first() {
+                Some((part, rest)) if part == "status" => covers_below(&fields["status_code"], rest),
+                Some((part, rest)) => fields.get(part).is_some_and(|part| covers_below(part, rest)),
+                None => false,
+            }
+        }
         Json::Object(_) if matches!(first.as_str(), "_ref" | "_uri" | "_store") => true,
         Json::Object(fields) if fields.contains_key("_omitted") || pipeline => false,
         // These two lead back to the value itself when it has no such field.

@@ -369,20 +369,23 @@ workflow:
 ",
     ));
     let rest = (2..12).map(|n| {
-        format!("- {{step: s{n}, tool: {{kind: noop, repeat: 300, result: 'something else of step {n}'}}, next: s{}}}\n", n + 1)
+        format!(
+            "- {{step: s{n}, tool: {{kind: noop, repeat: 300, result: 'something else of step {n}'}}, next: s{}}}\n",
+            n + 1
+        )
     });
     let rest: String = rest.collect();
     kernel.catalog.insert(
         "child".to_owned(),
         playbook(&format!(
             "workflow:\n- {{step: start, tool: {{kind: noop}}, next: first}}\n- {{step: first, tool: {{kind: noop, repeat: 700, \
-             result: one row of the first step, which has many of them}}, next: s2}}\n{rest}- {{step: s12, tool: {{kind: noop, \
+             result: one row of the first step and there are many}}, next: s2}}\n{rest}- {{step: s12, tool: {{kind: noop, \
              result: last}}}}\n"
         )),
     );
     let id = kernel.start("{}");
     kernel.run();
-    let row = "one row of the first step, which has many of them";
+    let row = "one row of the first step and there are many";
     assert_eq!(kernel.result(id, "end"), json!([700, row, "completed", (id + 1).to_string()]), "{:#?}", kernel.journal);
 }
 
@@ -424,7 +427,9 @@ workflow:
   tool: {kind: noop, result: ['{{ start.n }}', '{{ ctx.at }}']}
 ",
     ));
-    kernel.catalog.insert("child".to_owned(), playbook("workflow: [{step: start, tool: {kind: noop, result: {n: 1}}}]"));
+    kernel
+        .catalog
+        .insert("child".to_owned(), playbook("workflow: [{step: start, tool: {kind: noop, result: {n: 1}}}]"));
     let id = kernel.start("{}");
     kernel.run();
     let address = format!("noetl://payload/{}", common::digest(br#"{"n":1}"#));
@@ -461,7 +466,11 @@ workflow:
         kernel.lenient = true;
         let id = kernel.start("{}");
         kernel.run();
-        assert_eq!((kernel.status(id), &kernel.entered(id)[..]), (status, &entered.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..]), "{more} {code}");
+        assert_eq!(
+            (kernel.status(id), &kernel.entered(id)[..]),
+            (status, &entered.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..]),
+            "{more} {code}"
+        );
         assert_eq!(kernel.state_of(id).failed_steps, ["start"], "it is told in any case");
     }
 }
@@ -486,7 +495,11 @@ workflow:
     assert_eq!(kernel.load(id).commands.len(), 1);
     started(&mut kernel, id);
     let owed = kernel.load(id);
-    assert_eq!((owed.commands.len(), owed.waiting.len()), (1, 0), "the command is still the runner's, who finds the child");
+    assert_eq!(
+        (owed.commands.len(), owed.waiting.len()),
+        (1, 0),
+        "the command is still the runner's, who finds the child"
+    );
     let cancel = noetl_flow::decide::Cancel { reason: "enough".to_owned(), requested_by: "tester".to_owned() };
     kernel.clock += 1;
     let input = noetl_flow::decide::Input { execution: id, time_ms: kernel.clock, what: Happening::Cancel(cancel) };

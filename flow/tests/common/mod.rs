@@ -233,7 +233,10 @@ impl Kernel {
         request.returns = child.returns.clone();
         self.last_id += 1;
         let id = self.last_id;
-        self.feed(parent, Happening::ChildStarted(ChildStarted { command: child.command.clone(), execution: id, by: None }));
+        self.feed(
+            parent,
+            Happening::ChildStarted(ChildStarted { command: child.command.clone(), execution: id, by: None }),
+        );
         self.feed(id, Happening::Start(Box::new(request)));
     }
 

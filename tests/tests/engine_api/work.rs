@@ -47,14 +47,16 @@ async fn a_pipeline_that_comes_back_asks_anew_and_one_that_tries_again_does_not(
     };
     let again = json!([{"when": "{{ (iter.n | default(1)) < 3 }}",
         "then": {"do": "jump", "to": "say", "set": {"iter.n": "{{ (iter.n | default(1)) + 1 }}"}}}]);
-    let tools = json!([post("say", "say", json!([])), {"name": "back", "kind": "noop", "spec": {"policy": {"rules": again}}}]);
+    let tools =
+        json!([post("say", "say", json!([])), {"name": "back", "kind": "noop", "spec": {"policy": {"rules": again}}}]);
     let ended = completed(&admin, "work/round", json!([{"step": "start", "tool": tools}])).await;
     let id = ended["execution_id"].as_str().expect("an id");
     let keys = [1, 2, 3].map(|visit| (format!("{id}/start#1/say/{visit}"), 1));
     assert_eq!(asked(&outside), keys);
 
     let other = Outside::start().await;
-    let retry = json!([{"when": "{{ output.status == 'error' }}", "then": {"do": "retry", "attempts": 3, "delay": 0.01}}]);
+    let retry =
+        json!([{"when": "{{ output.status == 'error' }}", "then": {"do": "retry", "attempts": 3, "delay": 0.01}}]);
     let mut tool = post("flaky", "flaky", retry);
     tool["url"] = json!(format!("{}/flaky", other.url));
     completed(&admin, "work/again", json!([{"step": "start", "tool": [tool]}])).await;
@@ -83,7 +85,8 @@ async fn a_child_is_found_again_after_a_crash() {
     register(&server.admin(), &asks("work/asks")).await.is(201);
     // With rules of its own the playbook is the runner's business, as in a pipeline.
     let rules = json!([{"when": "{{ output.status == 'error' }}", "then": {"do": "retry", "attempts": 2}}]);
-    let tool = json!({"kind": "playbook", "path": "work/asks", "return_step": "start", "spec": {"policy": {"rules": rules}}});
+    let tool =
+        json!({"kind": "playbook", "path": "work/asks", "return_step": "start", "spec": {"policy": {"rules": rules}}});
     let workflow = json!([
         {"step": "start", "tool": tool, "next": {"arcs": [{"step": "end"}]}},
         {"step": "end", "tool": {"kind": "noop", "result": {"data": "{{ start.data }}", "of": "{{ start.execution_id }}"}}},

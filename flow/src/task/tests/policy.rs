@@ -295,8 +295,11 @@ fn doing_again_what_succeeded_is_other_work() {
 fn a_playbook_that_failed_is_started_anew_when_it_is_tried_again() {
     let retry = json!({"when": "{{ output.status == 'error' }}", "action": {"retry": {"attempts": 2, "backoff": "none",
         "delay_ms": 0, "max_delay_ms": 0, "jitter": 0.0}}});
-    let spec = object(tool("sub", json!({"kind": "playbook", "config": {"path": "a/b", "return_step": "score"},
-        "rules": [retry]})));
+    let spec = object(tool(
+        "sub",
+        json!({"kind": "playbook", "config": {"path": "a/b", "return_step": "score"},
+        "rules": [retry]}),
+    ));
     let kernel = Kernel { child: Some(("failed", json!({}))), ..Kernel::default() };
     let ran = kernel.run(&spec, &json!({"context": {}}), &mut answers([Ok(json!(1))]));
     let asked: Vec<_> = ran.executes.iter().map(|execute| (execute.visit, execute.returns.as_deref())).collect();

@@ -95,12 +95,7 @@ async fn start_and_wait(
 }
 
 /// The child's id, and whether it was put down before.
-async fn claim(
-    kernel: &Kernel,
-    key: &TaskKey,
-    label: &str,
-    visit: u32,
-) -> Result<(ExecutionId, bool), EngineError> {
+async fn claim(kernel: &Kernel, key: &TaskKey, label: &str, visit: u32) -> Result<(ExecutionId, bool), EngineError> {
     let fresh = kernel.engine().shared().mint.next();
     let append = Append {
         stream: StreamId::new(format!("children/{}", key.execution)),

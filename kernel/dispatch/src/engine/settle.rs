@@ -268,7 +268,8 @@ impl Shard {
         };
         let id = self.shared.mint.next();
         let parent = Parent { execution: execution.0, command: command.clone() };
-        let mut start = self.shared.start(&entry, tenant, payload, Some(parent), root, format!("execution {execution}"));
+        let mut start =
+            self.shared.start(&entry, tenant, payload, Some(parent), root, format!("execution {execution}"));
         start.returns = returns;
         let told = ChildStarted { command, execution: id.0, by: None };
         next.push(Queued::derived(execution, tenant.clone(), Happening::ChildStarted(told)));

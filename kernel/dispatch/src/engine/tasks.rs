@@ -70,7 +70,8 @@ mod tests {
             TaskKey { execution: ExecutionId(7), command: command.into() }.idempotency_key(label, visit)
         };
         let first = key("s#1[3]", "get", 1);
-        let others = [key("s#2[3]", "get", 1), key("s#1[4]", "get", 1), key("s#1[3]", "put", 1), key("s#1[3]", "get", 2)];
+        let others =
+            [key("s#2[3]", "get", 1), key("s#1[4]", "get", 1), key("s#1[3]", "put", 1), key("s#1[3]", "get", 2)];
         assert!(others.iter().all(|other| *other != first), "{others:?}");
         assert_ne!(key("s#1", "get/1", 1), key("s#1", "get", 1));
     }

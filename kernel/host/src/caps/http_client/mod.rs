@@ -148,7 +148,8 @@ impl CallState {
         };
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
             // What only reads is not counted: how often it is done may differ when the call is made again.
-            let reads = ["GET", "HEAD", "OPTIONS", "TRACE"].iter().any(|read| read.eq_ignore_ascii_case(&request.method));
+            let reads =
+                ["GET", "HEAD", "OPTIONS", "TRACE"].iter().any(|read| read.eq_ignore_ascii_case(&request.method));
             let key = if reads { self.identity.idempotency_key.clone() } else { self.next_key() };
             headers.push(("idempotency-key".to_owned(), key));
         }
