@@ -51,7 +51,7 @@ async fn a_pipeline_that_comes_back_asks_anew_and_one_that_tries_again_does_not(
         json!([post("say", "say", json!([])), {"name": "back", "kind": "noop", "spec": {"policy": {"rules": again}}}]);
     let ended = completed(&admin, "work/round", json!([{"step": "start", "tool": tools}])).await;
     let id = ended["execution_id"].as_str().expect("an id");
-    let keys = [1, 2, 3].map(|visit| (format!("{id}/start#1/say/{visit}"), 1));
+    let keys = [1, 2, 3].map(|visit| (format!("{id}/start#1/say/{visit}"), 1_usize));
     assert_eq!(asked(&outside), keys);
 
     let other = Outside::start().await;
@@ -75,7 +75,7 @@ async fn requests_of_one_call_are_told_apart() {
     completed(&server.admin(), "work/thrice", json!([{"step": "start", "tool": tool}])).await;
     let seen = asked(&outside);
     let first = seen[0].0.clone();
-    let expected = [first.clone(), format!("{first}~2"), format!("{first}~3")].map(|key| (key, 1));
+    let expected = [first.clone(), format!("{first}~2"), format!("{first}~3")].map(|key| (key, 1_usize));
     assert_eq!(seen, expected);
 }
 

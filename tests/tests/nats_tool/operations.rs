@@ -113,9 +113,9 @@ async fn a_pipeline_that_comes_back_publishes_again() {
     assert_eq!(ended["output"]["say"]["seq"], 3, "{ended}");
     let consume = json!({"operation": "js_consume", "stream": "ROUNDS", "consumer": "worker", "timeout_ms": 500});
     let came = call(&api, "js/rounds_consumed", at(&nats, "nats", consume)).await;
-    let numbers: Vec<&Value> =
-        came["messages"].as_array().into_iter().flatten().map(|message| &message["data"]["n"]).collect();
-    assert_eq!(numbers, [1, 2, 3]);
+    let numbers: Value =
+        came["messages"].as_array().into_iter().flatten().map(|message| message["data"]["n"].clone()).collect();
+    assert_eq!(numbers, json!([1, 2, 3]));
 }
 
 #[tokio::test]
