@@ -117,6 +117,9 @@ pub enum Event {
         command: CommandId,
         execution: String,
         path: String,
+        /// The tool of a pipeline that started it and waits. Nothing when the command is the child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
     },
     /// The step waits for somebody to resume it.
     Parked {
@@ -171,6 +174,9 @@ pub struct Started {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     pub requested_by: String,
+    /// The step whose result whoever started it asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<String>,
 }
 
 impl Started {
@@ -212,6 +218,10 @@ pub struct Reported {
     pub data: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// The work could not be done at all: no tool answered, or there was none. Where failures are passed over, such a one
+    /// is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hard: bool,
     /// Variables written by policy rules.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Json>,
@@ -304,9 +314,19 @@ pub struct Finished {
     pub output: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// The result of the step that was asked for; nothing if nobody asked, or it never ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned: Option<Returned>,
     /// Steps that failed, handled or not, in the order they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_steps: Vec<String>,
+}
+
+/// What an execution tells of one of its steps when it ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Returned {
+    pub step: String,
+    pub data: Data,
 }
 
 fn is_zero(number: &u64) -> bool {

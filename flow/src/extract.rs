@@ -65,13 +65,32 @@ pub fn extract(value: &Json, limit: usize, select: &[String]) -> Extract {
 pub fn covers(extract: &Json, path: &[String], pipeline: bool) -> bool {
     let Some((first, rest)) = path.split_first() else { return is_scalar(extract) };
     match extract {
+        // The body of an answer is found under `data.data` too, when it has no such field of its own.
+        Json::Object(fields) if is_body_again(fields, path) => covers_below(&fields["data"], &rest[1..]),
         Json::Object(fields) if fields.contains_key(first) && !is_mark(first) => covers_below(&fields[first], rest),
+        Json::Object(fields) if first == "http" && fields.contains_key("status_code") && !pipeline => {
+            match rest.split_first() {
+                Some((part, rest)) if part == "status" => covers_below(&fields["status_code"], rest),
+                Some((part, rest)) => fields.get(part).is_some_and(|part| covers_below(part, rest)),
+                None => false,
+            }
+        }
         Json::Object(_) if matches!(first.as_str(), "_ref" | "_uri" | "_store") => true,
         Json::Object(fields) if fields.contains_key("_omitted") || pipeline => false,
         // These two lead back to the value itself when it has no such field.
         Json::Object(_) | Json::Array(_) if first == "result" => covers(extract, rest, pipeline),
         Json::Object(_) | Json::Array(_) if first == "data" => covers_below(extract, rest),
         _ => covers_below(extract, path),
+    }
+}
+
+fn is_body_again(fields: &Map<String, Json>, path: &[String]) -> bool {
+    let twice = matches!(path, [first, second, ..] if first == "data" && second == "data");
+    let body = fields.get("data").filter(|_| twice && fields.contains_key("status_code"));
+    match body {
+        Some(Json::Object(body)) => !body.contains_key("data") && !body.contains_key("_omitted"),
+        Some(Json::Array(_)) => true,
+        _ => false,
     }
 }
 

@@ -20,6 +20,7 @@ pub mod extract;
 pub mod ids;
 pub mod keychain;
 pub mod playbook;
+mod response;
 pub mod schedule;
 pub mod state;
 pub mod task;

@@ -36,6 +36,8 @@ pub struct Start {
     pub trace: Option<String>,
     pub requested_by: String,
     pub again: Option<Again>,
+    /// The step whose result whoever started it asks for.
+    pub returns: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub struct ReportInput {
 pub struct ChildStarted {
     pub command: String,
     pub execution: u64,
+    /// The tool of a pipeline that started it and waits for it: its label, and the playbook's path.
+    pub by: Option<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +122,8 @@ pub struct Child {
     pub path: String,
     pub version: Option<u32>,
     pub payload: String,
+    /// The step of it whose result is wanted.
+    pub returns: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +141,7 @@ pub struct Answer {
     pub output: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// Results by step, as many as fit.
+    /// The result of the step that was asked for, if it ended.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<String, Data>,
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::api::{Child, Command};
 use super::graph::Place;
-use super::program::{ChildCall, PreparedWork, TaskLine};
+use super::program::{ChildAnswer, ChildCall, PreparedWork, TaskLine};
 use super::scope::{Locals, Scope, Stop};
 use super::turn::{Missing, Turn};
 use crate::event::{Data, Event, Failure, Reported};
@@ -143,8 +143,8 @@ impl Turn<'_> {
 /// The report of a command that nobody worked on.
 pub(super) fn failed(command: CommandId, code: &str, message: String) -> Reported {
     let error = Some(Failure { code: code.to_owned(), message, retryable: false });
-    let (data, set) = (Data::default(), Map::new());
-    Reported { command, data, error, set, plugin: None, digest: None, calls: 0, took: 0, execution: None }
+    let (data, set, hard) = (Data::default(), Map::new(), code != "timeout");
+    Reported { command, data, error, hard, set, plugin: None, digest: None, calls: 0, took: 0, execution: None }
 }
 
 /// A command that was issued, once more in full. Nothing for one that is a child.
@@ -269,7 +269,11 @@ pub(super) fn child(
             _ => return Err(Stop::Failed(format!("`{version}` is not the version of a playbook"))),
         },
     };
-    Ok(Child { command: id.to_string(), path: child_path(scope, call, &locals)?, version, payload })
+    let returns = match &call.answer {
+        ChildAnswer::Step(step) => Some(step.clone()),
+        ChildAnswer::Started | ChildAnswer::Output => None,
+    };
+    Ok(Child { command: id.to_string(), path: child_path(scope, call, &locals)?, version, payload, returns })
 }
 
 fn child_path(scope: &Scope<'_>, call: &ChildCall, locals: &Locals<'_>) -> Result<String, Stop> {

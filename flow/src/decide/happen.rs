@@ -11,7 +11,8 @@ use super::program::ChildAnswer;
 use super::settle::{child_due, parked_due};
 use super::turn::{Job, Turn};
 use super::variables::{assign, too_large};
-use crate::event::{Data, Ending, Event, Failure, Reference, Reported};
+use crate::event::{Data, Ending, Event, Failure, INLINE_BYTES, Reference, Reported};
+use crate::extract::size;
 use crate::ids::CommandId;
 use crate::playbook::Work;
 use crate::state::{Open, Phase};
@@ -88,15 +89,11 @@ impl Turn<'_> {
     }
 
     fn accept(&mut self, command: CommandId, place: Place, report: Report, stored: Option<&(String, u64)>) -> Reported {
-        let Report { mut data, mut error, set: written, plugin, digest, calls, took } = report;
+        let Report { mut data, mut error, hard, set: written, plugin, digest, calls, took } = report;
         if let Some((sha256, size)) = stored {
             data.reference = Some(Reference { sha256: sha256.clone(), size: *size });
         }
-        let select = match &self.program().step(place).work {
-            Work::Task(spec) => spec.output_select.clone(),
-            Work::Park(_) => Vec::new(),
-        };
-        let data = self.inline(data, &select);
+        let data = self.kept(place, data);
         let mut set = Map::new();
         for (key, value) in written.into_iter().filter(|(key, _)| !key.starts_with("iter.")) {
             assign(&mut set, &key, value, |name| self.variable(name));
@@ -108,7 +105,18 @@ impl Turn<'_> {
         if let Some(error) = &mut error {
             error.message = shortened(std::mem::take(&mut error.message));
         }
-        Reported { command, data, error, set, plugin, digest, calls, took, execution: None }
+        Reported { command, data, error, hard, set, plugin, digest, calls, took, execution: None }
+    }
+
+    /// A result as its step wants it kept.
+    fn kept(&mut self, place: Place, mut data: Data) -> Data {
+        let program = self.program();
+        let Work::Task(spec) = &program.step(place).work else { return self.inline(data, &[]) };
+        let referable = matches!(data.value, Json::Object(_) | Json::Array(_)) && data.chunks.is_empty();
+        if spec.keep && referable && data.reference.is_none() && size(&data.value, INLINE_BYTES).is_some() {
+            data.reference = Some(self.keep(data.value.clone()));
+        }
+        self.inline(data, &spec.output_select)
     }
 
     /// Records what a command came to, and has its step go on.
@@ -119,6 +127,12 @@ impl Turn<'_> {
             _ => None,
         };
         let is_iteration = reported.command.iteration.is_some();
+        if reported.error.as_ref().is_some_and(|error| error.code == "timeout") {
+            // Nobody waits any more for the playbook that a tool of it started.
+            let open = self.state().open(&reported.command);
+            let child = open.and_then(|open| open.waits_for.as_ref()?.parse::<u64>().ok());
+            self.now.out.orphaned.extend(child);
+        }
         let id = self.record(cause, Event::Reported(Box::new(reported)));
         self.at_once(match rows {
             Some(rows) => Job::Take(place, id, rows),
@@ -129,6 +143,12 @@ impl Turn<'_> {
 
     fn on_child_started(&mut self, input: &ChildStarted) -> Taken {
         let (id, place, open) = self.in_flight_command(&input.command)?;
+        if let Some((label, path)) = &input.by {
+            let (cause, execution) = (open.event, input.execution.to_string());
+            let (path, label) = (path.clone(), Some(label.clone()));
+            self.record(cause, Event::ChildStarted { command: id, execution, path, label });
+            return Ok(());
+        }
         let program = self.program();
         let Some(call) = program.child(place) else {
             return Err(Turned::Refused(format!("command `{id}` is not for a playbook")));
@@ -138,7 +158,8 @@ impl Turn<'_> {
         }
         let path = path_of_child(&self.scope(), place, call, &id, open);
         let (cause, execution) = (open.event, input.execution.to_string());
-        let event = Event::ChildStarted { command: id.clone(), execution: execution.clone(), path: path.clone() };
+        let (command, label) = (id.clone(), None);
+        let event = Event::ChildStarted { command, execution: execution.clone(), path: path.clone(), label };
         let cause = self.record(cause, event);
         if call.answer == ChildAnswer::Started {
             let value = json!({ "status": "started", "execution_id": execution, "path": path, "async": true });
@@ -164,8 +185,10 @@ impl Turn<'_> {
         let answer: Answer = serde_json::from_str(&input.body).unwrap_or_default();
         let error = (input.status != "completed").then(|| child_failure(input, answer.error.as_ref()));
         let data = child_data(&call.answer, answer, execution.as_deref(), &input.status);
-        let data = self.inline(data, &[]);
-        self.report(cause, place, child_report(id, data, error, execution));
+        let data = self.kept(place, data);
+        // Who asks for a step of it takes a child that failed for an answer; who asks for its result has none.
+        let hard = error.is_some() && (execution.is_none() || !matches!(call.answer, ChildAnswer::Step(_)));
+        self.report(cause, place, Reported { hard, ..child_report(id, data, error, execution) });
         Ok(())
     }
 
@@ -259,7 +282,8 @@ fn shortened(mut message: String) -> String {
 }
 
 fn child_report(command: CommandId, data: Data, error: Option<Failure>, execution: Option<String>) -> Reported {
-    Reported { command, data, error, set: Map::new(), plugin: None, digest: None, calls: 1, took: 0, execution }
+    let (set, plugin, digest) = (Map::new(), None, None);
+    Reported { command, data, error, hard: false, set, plugin, digest, calls: 1, took: 0, execution }
 }
 
 fn child_failure(input: &ChildEnded, error: Option<&Failure>) -> Failure {
@@ -275,7 +299,8 @@ fn child_failure(input: &ChildEnded, error: Option<&Failure>) -> Failure {
 /// What a step that waited for a playbook has for its result: the wanted data, and how the child ended beside it.
 fn child_data(wanted: &ChildAnswer, mut answer: Answer, execution: Option<&str>, status: &str) -> Data {
     let ChildAnswer::Step(step) = wanted else { return answer.output };
-    let Data { value, reference, chunks } = answer.steps.remove(step).unwrap_or(answer.output);
+    // Of a step that never ended there is no result, and that of another one would only look like it.
+    let Data { value, reference, chunks } = answer.steps.remove(step).unwrap_or_default();
     let mut fields = Map::new();
     fields.extend(execution.map(|execution| ("execution_id".to_owned(), execution.into())));
     fields.insert("status".to_owned(), status.into());

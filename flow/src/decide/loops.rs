@@ -99,7 +99,8 @@ impl Turn<'_> {
         self.spill(place, SPILL_BYTES);
         loop {
             let Some(repeat) = self.repeat_of(place) else { return Ok(()) };
-            let stopped = self.state().failing.is_some() || (repeat.failed > 0 && !self.is_lenient(place));
+            let stopped =
+                self.state().failing.is_some() || (repeat.failed > 0 && !self.passes_over(place, repeat.hard));
             let known = repeat.known();
             if !stopped && repeat.next < known && (repeat.open.len() as u64) < u64::from(repeat.limit) {
                 let next = repeat.next;

@@ -13,7 +13,7 @@ use super::graph::{Graph, Place};
 use super::variables::extended;
 use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
-use crate::task::{Spec, Tool};
+use crate::task::{Spec, TOLD, Tool, VARIABLES};
 use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, keychain};
 
 /// Fields of a result by which a guard can tell a failure.
@@ -219,6 +219,7 @@ fn prepare(step: &Step, places: &BTreeMap<String, Place>, keychain: &Keychain) -
             tools: vec![cursor.claim.clone()],
             pipeline: false,
             output_select: Vec::new(),
+            keep: false,
             keychain: Keychain::new(),
         };
         task_line(&spec, keychain)
@@ -288,6 +289,11 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
         for rule in &tool.rules {
             rule.when.iter().for_each(|when| refers.add_guard(when));
             refers_to_map(&mut refers, &rule.set);
+        }
+        // Code reads the execution's variables without a template.
+        let text = |name: &str| tool.config.get(name).and_then(Json::as_str);
+        if TOLD.contains(&tool.kind.as_str()) && text("code").is_none_or(|code| code.contains(VARIABLES)) {
+            refers.paths.insert(vec![VARIABLES.to_owned()]);
         }
         // To set a field of a variable, the runner needs what the variable is.
         let keys = tool.set.keys().chain(tool.rules.iter().flat_map(|rule| rule.set.keys()));

@@ -9,7 +9,7 @@ use super::turn::{Arrive, Job, Missing, Turn};
 use super::variables::{assign, too_large};
 use crate::event::{Event, Failure};
 use crate::playbook::{NextMode, OnError, OnNoMatch};
-use crate::state::{Phase, failure_value};
+use crate::state::{Phase, Step, error_value};
 use crate::template::{References, Value, from_json};
 
 /// What an ended step means for its arcs.
@@ -40,7 +40,7 @@ impl Turn<'_> {
         let program = self.program();
         let name = program.name(place);
         let Some(step) = self.state().step(name) else { return Ok(()) };
-        let (cause, manner) = (step.ended, self.manner(place, step.phase));
+        let (cause, manner) = (step.ended, self.manner(place, step));
         let plan = match self.plan(place, manner) {
             Ok(plan) => plan,
             Err((_, Stop::Need(digest))) => return Err(Missing(digest)),
@@ -81,20 +81,21 @@ impl Turn<'_> {
         }
     }
 
-    fn manner(&self, place: Place, phase: Phase) -> Manner {
-        match phase {
+    fn manner(&self, place: Place, step: &Step) -> Manner {
+        match step.phase {
             Phase::Skipped => Manner::Skipped,
-            Phase::Failed if !self.is_lenient(place) => Manner::Failed,
+            Phase::Failed if !self.passes_over(place, step.hard) => Manner::Failed,
             _ => Manner::Ended,
         }
     }
 
-    /// Whether a failure of the step counts as an end like any other.
-    pub fn is_lenient(&self, place: Place) -> bool {
+    /// Whether a failure of the step counts as an end like any other. One whose work could not be done at all (`hard`) does
+    /// so only where the step itself says it.
+    pub fn passes_over(&self, place: Place, hard: bool) -> bool {
         match self.execution.program.step(place).on_error {
             Some(OnError::Continue) => true,
             Some(OnError::Fail) => false,
-            None => self.state().started.lenient,
+            None => self.state().started.lenient && !hard,
         }
     }
 
@@ -187,11 +188,11 @@ impl Turn<'_> {
         let outcome = step.result.as_ref().filter(|_| step.phase != Phase::Skipped);
         for used in refers.names() {
             match (used, outcome) {
-                ("event", _) => locals.push(("event", self.event_value(place, step.phase, family))),
+                ("event", _) => locals.push(("event", self.event_value(place, step, family))),
                 ("output", Some(outcome)) => locals.push(("output", self.scope().output(name, outcome, refers)?)),
                 ("error", Some(outcome)) => {
                     if let Some(error) = &outcome.error {
-                        locals.push(("error", from_json(&failure_value(error))));
+                        locals.push(("error", from_json(&error_value(error, &outcome.data.value))));
                     }
                 }
                 _ => {}
@@ -201,12 +202,13 @@ impl Turn<'_> {
     }
 
     /// The name of what happened to a step, in the family of names the guard knows.
-    fn event_value(&self, place: Place, phase: Phase, family: Option<Family>) -> Value {
-        let step = self.execution.program.step(place);
+    fn event_value(&self, place: Place, ended: &Step, family: Option<Family>) -> Value {
+        let (step, phase) = (self.execution.program.step(place), ended.phase);
         let usual = if step.repeat.is_some() { Family::Loop } else { Family::Call };
         let family = family.filter(|family| *family != Family::Loop).unwrap_or(usual);
         // A loop of which iterations failed has still come to its end, where failures do not count.
-        let failed = phase == Phase::Failed && !(family == Family::Loop && self.is_lenient(place));
+        let passed_over = family == Family::Loop && self.passes_over(place, ended.hard);
+        let failed = phase == Phase::Failed && !passed_over;
         let name = match family {
             _ if phase == Phase::Skipped => "step.skipped",
             Family::Call if failed => "call.error",

@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 use super::program::{Binding, Condition, Program};
 use crate::event::{Data, Reference};
 use crate::extract::covers;
-use crate::state::{Outcome, State, laid_over, shown};
+use crate::state::{Outcome, State, laid_over, shown, told_beside};
 use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
 
 /// Why something could not be rendered.
@@ -121,6 +121,7 @@ impl<'a> Scope<'a> {
             "version" => Some(started.version.into()),
             "parent_execution_id" => started.starter().map(Into::into),
             "steps" => Some(self.envelopes()),
+            "variables" => Some(self.variables()),
             _ => None,
         }
     }
@@ -131,6 +132,13 @@ impl<'a> Scope<'a> {
         let results = self.state.steps.iter().filter(|(_, step)| step.result.is_some()).map(|(name, _)| name);
         let own = workload.chain(results).chain(self.state.variables.keys()).map(String::as_str);
         own.chain(["workload", "execution_id", "job", "env"])
+    }
+
+    /// The workload, with what was set over it.
+    fn variables(&self) -> Json {
+        let mut all = self.state.workload.json().as_object().cloned().unwrap_or_default();
+        all.extend(self.state.variables.iter().map(|(name, value)| (name.clone(), value.json().clone())));
+        all.into()
     }
 
     fn envelopes(&self) -> Json {
@@ -184,7 +192,8 @@ impl<'a> Scope<'a> {
     /// The whole of a result.
     pub fn whole(&self, data: &Data) -> Result<Arc<Json>, Stop> {
         if let Some(reference) = &data.reference {
-            return self.payload(reference);
+            let whole = self.payload(reference)?;
+            return Ok(told_beside(&data.value, &whole).map_or(whole, Arc::new));
         }
         let mut results = BTreeMap::new();
         for chunk in &data.chunks {

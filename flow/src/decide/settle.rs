@@ -6,13 +6,9 @@
 use super::api::{Answer, Ended};
 use super::program::Program;
 use super::turn::Turn;
-use crate::event::{Ending, Event, Failure, Finished, Items};
+use crate::event::{Ending, Event, Failure, Finished, Items, Returned};
 use crate::ids::CommandId;
-use crate::state::repeat::json_size;
 use crate::state::{Open, Phase, State};
-
-/// The most an execution tells its parent of its steps.
-const ANSWER_BYTES: u64 = 64 * 1024;
 
 impl Turn<'_> {
     pub fn settle(&mut self) {
@@ -47,19 +43,29 @@ impl Turn<'_> {
 
     /// Ends the execution. What is still in flight is taken back.
     pub fn finish(&mut self, status: Ending, error: Option<Failure>) {
-        let open: Vec<(CommandId, Option<String>)> =
-            self.state().commands().map(|(id, open)| (id, open.child.clone())).collect();
-        for (id, child) in open {
+        let open: Vec<(CommandId, Option<String>, Option<String>)> =
+            self.state().commands().map(|(id, open)| (id, open.child.clone(), open.waits_for.clone())).collect();
+        for (id, child, waits_for) in open {
+            self.now.out.orphaned.extend(waits_for.and_then(|child| child.parse::<u64>().ok()));
             match child.and_then(|child| child.parse().ok()) {
                 Some(child) => self.now.out.orphaned.push(child),
                 None => self.now.out.withdrawn.push(id.to_string()),
             }
         }
         let failed_steps = self.state().failed_steps.clone();
-        let finished = Finished { status, output: self.state().output(), error, failed_steps };
+        let finished =
+            Finished { status, output: self.state().output(), error, returned: self.returned(), failed_steps };
         let cause = self.state().last;
         self.record(cause, Event::Finished(Box::new(finished)));
         self.now.agenda.clear();
+    }
+
+    /// The result of the step whoever started the execution asked for. It is as small as every result in an event.
+    fn returned(&self) -> Option<Returned> {
+        let state = self.state();
+        let step = state.started.returns.clone()?;
+        let data = state.step(&step)?.result.as_ref()?.data.clone();
+        Some(Returned { step, data })
     }
 
     pub fn is_child(&self, id: &CommandId) -> bool {
@@ -71,17 +77,7 @@ impl Turn<'_> {
         let state = self.state();
         let finished = state.finished.as_ref().expect("asked for after the end");
         let mut answer = Answer { output: finished.output.clone(), error: finished.error.clone(), ..Answer::default() };
-        if state.started.starter().is_some() {
-            let mut left = ANSWER_BYTES;
-            for (name, step) in &state.steps {
-                let Some(result) = &step.result else { continue };
-                let size = json_size(&result.data.value) + 200 * result.data.chunks.len() as u64;
-                if size <= left {
-                    left -= size;
-                    answer.steps.insert(name.clone(), result.data.clone());
-                }
-            }
-        }
+        answer.steps.extend(finished.returned.clone().map(|Returned { step, data }| (step, data)));
         let body = serde_json::to_string(&answer).expect("an answer has text keys only");
         Ended { status: finished.status.name().to_owned(), body }
     }

@@ -89,6 +89,7 @@ fn started(id: u64, at: u64, start: &Start, program: &Program, old: Option<&Stat
         },
         trace: start.trace.clone(),
         requested_by: start.requested_by.clone(),
+        returns: start.returns.clone(),
     })
 }
 

@@ -212,8 +212,12 @@ static OUTPUT: Object = Object {
     name: "output",
     about: "What is kept of the result.",
     keys: &[
-        key("output_select", Shape::List(&Shape::Text), "Fields kept at hand when the result is large."),
-        unused("store", "where a result is kept follows from its size"),
+        key(
+            "output_select",
+            Shape::List(&Shape::Text),
+            "Fields kept at hand when the result is large; it has a `_ref` in any case.",
+        ),
+        key("store", Shape::Any, "The result has a `_ref`, however small it is. Where it is kept is up to the server."),
     ],
     others: Others::Unknown,
 };

@@ -104,9 +104,13 @@ fn spec_of(node: &Node, step: &str, mut tools: Vec<Tool>, pipeline: bool) -> Spe
         input.extend(std::mem::take(&mut tool.input));
         tool.input = input;
     }
-    let selected = node.get("output").and_then(|output| output.get("output_select")).map(Node::items);
-    let output_select = selected.unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect();
-    Spec { step: step.to_owned(), tools, pipeline, output_select, keychain: Keychain::new() }
+    let output = |name: &str| node.get("output").and_then(|output| output.get(name));
+    let selected = output("output_select").map(Node::items).unwrap_or_default();
+    let output_select: Vec<String> = selected.iter().filter_map(Node::text).map(str::to_owned).collect();
+    let stored = output("store").is_some_and(|store| !matches!(store.scalar(), Some(Json::Null | Json::Bool(false))));
+    // Of a loop it is the list of results that is referred to, and that is kept by its size.
+    let keep = (stored || !output_select.is_empty()) && node.get("loop").is_none();
+    Spec { step: step.to_owned(), tools, pipeline, output_select, keep, keychain: Keychain::new() }
 }
 
 fn admit(spec: Option<&Node>, problems: &mut Problems) -> Vec<Admit> {

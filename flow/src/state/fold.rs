@@ -107,8 +107,8 @@ impl State {
                 let state = self.running(&step, run)?;
                 let mut repeat =
                     state.repeat.take().ok_or_else(|| Broken(format!("`{step}` has no loop to be closed")))?;
-                let error = repeat.error.take();
-                self.end(id, step, repeat.result(total, succeeded, failed), error);
+                let (error, hard) = (repeat.error.take(), repeat.hard);
+                self.end(id, step, repeat.result(total, succeeded, failed), error, hard);
             }
             Event::Set { values, .. } => self.set(values),
             Event::Skipped { step, .. } => {
@@ -118,8 +118,12 @@ impl State {
                 step.waiting = None;
                 step.ended = id;
             }
-            Event::ChildStarted { command, execution, .. } => {
-                self.open_mut(&command)?.child = Some(execution);
+            Event::ChildStarted { command, execution, label, .. } => {
+                let open = self.open_mut(&command)?;
+                match label {
+                    None => open.child = Some(execution),
+                    Some(_) => open.waits_for = Some(execution),
+                }
             }
             Event::Parked { step, run, message, until } => {
                 let step = self.running(&step, run)?;
@@ -128,7 +132,7 @@ impl State {
             }
             Event::Resumed { step, run, data, .. } => {
                 self.running(&step, run)?;
-                self.end(id, step, data, None);
+                self.end(id, step, data, None, false);
             }
             Event::Failing { step, error } => {
                 self.failing.get_or_insert(Failing { step, error });
@@ -170,7 +174,8 @@ impl State {
 
     fn issue(&mut self, id: u64, at: u64, command: &CommandId, item: Option<Data>) -> Folded {
         let step = self.running(&command.step, command.run)?;
-        let mut open = Open { attempt: command.attempt, losses: 0, at, event: id, child: None, item };
+        let attempt = command.attempt;
+        let mut open = Open { attempt, losses: 0, at, event: id, child: None, waits_for: None, item };
         let before = match (command.iteration, &mut step.repeat) {
             (None, repeat) => {
                 if let Some(repeat) = repeat {
@@ -205,7 +210,7 @@ impl State {
     }
 
     fn report(&mut self, id: u64, reported: Reported) -> Folded {
-        let Reported { command, data, error, set, .. } = reported;
+        let Reported { command, data, error, hard, set, .. } = reported;
         self.set(set);
         let step = self.running(&command.step, command.run)?;
         let Some(index) = command.iteration else {
@@ -214,7 +219,7 @@ impl State {
             let ends = step.repeat.is_none() || error.is_some();
             self.in_flight -= u32::from(was_open);
             if ends {
-                self.end(id, command.step, data, error);
+                self.end(id, command.step, data, error, hard);
             }
             return Ok(());
         };
@@ -226,6 +231,7 @@ impl State {
             None => repeat.succeeded += 1,
             Some(_) => repeat.failed += 1,
         }
+        repeat.hard |= hard;
         repeat.collect(index, data, error.as_ref());
         if repeat.error.is_none() {
             repeat.error = error;
@@ -234,7 +240,7 @@ impl State {
         Ok(())
     }
 
-    fn end(&mut self, id: u64, name: String, data: Data, error: Option<crate::event::Failure>) {
+    fn end(&mut self, id: u64, name: String, data: Data, error: Option<crate::event::Failure>, hard: bool) {
         self.live.remove(&name);
         let unrouted = self.failing.is_some();
         let step = self.steps.entry(name.clone()).or_default();
@@ -242,6 +248,7 @@ impl State {
         step.ended = id;
         step.parked = None;
         step.repeat = None;
+        step.hard = hard;
         step.unrouted = unrouted;
         step.result = Some(Outcome::new(data, error));
         if step.phase == Phase::Failed && !self.failed_steps.contains(&name) {
@@ -290,6 +297,7 @@ fn opened(id: u64, mode: LoopMode, total: Option<u32>, in_flight: Option<u32>, i
         succeeded: 0,
         failed: 0,
         error: None,
+        hard: false,
         results: Default::default(),
         collected: 0,
         chunks: Vec::new(),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::event::{Data, Failure};
+use crate::response::{details, response};
 use crate::template::from_json;
 
 /// A JSON value.
@@ -82,7 +83,11 @@ impl PartialEq for Outcome {
 /// The data of a step as others see it: with the error, if it failed.
 pub fn shown<'a>(data: &'a Json, error: Option<&Failure>) -> Cow<'a, Json> {
     match error {
-        Some(error) => Cow::Owned(laid_over(data, Some(error))),
+        Some(error) => {
+            let mut fields = laid_over(data, Some(error));
+            fields["error"] = error_value(error, data);
+            Cow::Owned(fields)
+        }
         None => Cow::Borrowed(data),
     }
 }
@@ -102,7 +107,35 @@ pub fn laid_over(data: &Json, error: Option<&Failure>) -> Json {
     fields.into()
 }
 
-/// A failure as templates see it.
-pub fn failure_value(error: &Failure) -> Json {
+/// A result that came from another playbook, whole: how the playbook ended is told beside its data, and not in the payload.
+/// Nothing when nothing is told.
+pub fn told_beside(extract: &Json, whole: &Json) -> Option<Json> {
+    if whole.get("execution_id").is_some() {
+        return None;
+    }
+    let execution = extract.get("execution_id")?.clone();
+    let mut fields = Map::from_iter([("execution_id".to_owned(), execution)]);
+    fields.extend(extract.get("status").map(|status| ("status".to_owned(), status.clone())));
+    match whole {
+        Json::Object(own) => fields.extend(own.clone()),
+        Json::Null => {}
+        other => {
+            fields.insert("data".to_owned(), other.clone());
+        }
+    }
+    Some(fields.into())
+}
+
+/// The error of a step as templates see it, with what the answer said that it was.
+pub fn error_value(error: &Failure, data: &Json) -> Json {
+    let mut value = failure_value(error);
+    if let (Json::Object(fields), Some(answer)) = (&mut value, response(data)) {
+        fields.extend(details(answer));
+    }
+    value
+}
+
+/// A failure as it is kept in a list of results.
+fn failure_value(error: &Failure) -> Json {
     json!({ "kind": error.code, "code": error.code, "message": error.message, "retryable": error.retryable })
 }

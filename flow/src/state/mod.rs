@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{FOLD_VERSION, checkpoint, checksum, restore};
 pub use fold::{Broken, fold, fold_lines};
-pub use held::{Held, Outcome, failure_value, laid_over, shown};
+pub use held::{Held, Outcome, error_value, laid_over, shown, told_beside};
 pub use repeat::{Frame, Repeat};
 
 use crate::event::{Data, Failure, Finished, Started};
@@ -150,6 +150,9 @@ pub struct Step {
     pub repeat: Option<Box<Repeat>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked: Option<Wait>,
+    /// It failed because its work could not be done at all.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hard: bool,
     /// It ended after the execution began to fail, so its arcs were never looked at.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unrouted: bool,
@@ -176,6 +179,9 @@ pub struct Open {
     /// The execution that does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
+    /// The execution that a tool of it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<Data>,
 }

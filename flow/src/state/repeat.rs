@@ -34,6 +34,9 @@ pub struct Repeat {
     /// The failure that was reported first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// The work of an iteration could not be done at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hard: bool,
     /// Results that are not in a chunk.
     pub results: BTreeMap<u32, Collected>,
     /// Their size as JSON.

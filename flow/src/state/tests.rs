@@ -50,6 +50,7 @@ fn nothing_follows_the_end() {
         status: crate::event::Ending::Completed,
         output: Data::default(),
         error: None,
+        returned: None,
         failed_steps: Vec::new(),
     };
     let end = |id| Recorded { id, at: 2, cause: 1, event: Event::Finished(Box::new(finished.clone())) };

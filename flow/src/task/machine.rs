@@ -9,8 +9,9 @@
 //! 1. The next action is a function of the turn.
 //! 2. No bytes make it panic: a task, continuation or news it cannot follow is a report with an error.
 //! 3. A command ends: the calls of its tools are bounded by [`CALLS`], or [`CALLS_WITH_JUMPS`] if its rules jump.
-//! 4. Command, label and attempt name a call. When a command is run again from its beginning, its calls have the same
-//!    names as before.
+//! 4. Command, label and visit name a piece of work. A retry of what failed is the same piece; coming back to a tool, or
+//!    retrying what succeeded or a playbook, is another. When a command is run again from its beginning, its pieces of
+//!    work have the same names as before.
 
 use std::sync::Arc;
 
@@ -184,7 +185,8 @@ impl Run<'_> {
         }
         self.memory.tried += 1;
         let attempt = self.memory.counts().0.saturating_add(1);
-        let caller = Caller { execution: self.command.0, step: &plan.step, attempt };
+        let visit = self.memory.visit();
+        let caller = Caller { execution: self.command.0, step: &plan.step, attempt, visit };
         match prepare(tool, &self.scope()?, &caller) {
             Ok(Prepared { action, stage }) => {
                 self.memory.counts().0 = attempt;
@@ -233,6 +235,8 @@ impl Run<'_> {
         if !tool.rules.is_empty() {
             let attempt = self.memory.counts().1.saturating_add(1);
             let own = [("output", from_json(&outcome.envelope(attempt))), ("_attempt", Value::from(attempt))];
+            let error = outcome.failure.is_some().then(|| ("error", from_json(&outcome.error())));
+            let own = own.into_iter().chain(error);
             let scope = self.scope()?;
             let context = scope.context(&tool.after, own);
             if let Some(rule) = matching(tool, &context) {
@@ -260,8 +264,11 @@ impl Run<'_> {
                 self.memory.at = place;
                 Step::Work(Work::Prepare)
             }
-            Verdict::Again(0) => Step::Work(Work::Prepare),
             Verdict::Again(milliseconds) => {
+                self.memory.same_work = outcome.failure.is_some() && self.tool().kind != "playbook";
+                if milliseconds == 0 {
+                    return Step::Work(Work::Prepare);
+                }
                 self.memory.stage = Stage::Sleeping;
                 self.next(Action::Sleep(milliseconds))
             }

@@ -30,6 +30,12 @@ pub(super) struct Memory {
     /// By the tool's place: calls, and retries since it was last passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<(u32, u32)>,
+    /// By the tool's place: pieces of work begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    visits: Vec<u32>,
+    /// The next call is another try at the same piece of work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_work: bool,
     /// Rounds of asking for payloads without going on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rounds: u32,
@@ -84,6 +90,19 @@ impl Memory {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("everything in it has text keys and finite numbers")
+    }
+
+    /// The piece of work the tool is called for now: another one, unless it is the same again.
+    pub(super) fn visit(&mut self) -> u32 {
+        let place = self.at as usize;
+        if self.visits.len() <= place {
+            self.visits.resize(place + 1, 0);
+        }
+        let visit = &mut self.visits[place];
+        if !std::mem::take(&mut self.same_work) || *visit == 0 {
+            *visit = visit.saturating_add(1);
+        }
+        *visit
     }
 
     /// The counts of the tool at work: calls, and retries.

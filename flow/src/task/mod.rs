@@ -26,6 +26,11 @@ use crate::keychain::Keychain;
 
 pub use machine::{CALLS, CALLS_WITH_JUMPS, Runner};
 
+/// Tools that run the step's own code, which may ask where it is and what the execution's variables are.
+pub const TOLD: &[&str] = &["python", "javascript"];
+/// The name code knows the variables of the execution by.
+pub const VARIABLES: &str = "variables";
+
 /// Compiled tasks a runner keeps.
 const PLANS: usize = 1024;
 
@@ -40,6 +45,9 @@ pub struct Spec {
     /// Fields of a result to keep inline beside the reference, when it becomes a payload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_select: Vec<String>,
+    /// Whether the result is kept as a payload however small it is, because the playbook means to refer to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
     /// What names of credentials stand for, when a template uses them.
     #[serde(default, skip_serializing_if = "Keychain::is_empty")]
     pub keychain: Keychain,
@@ -145,6 +153,9 @@ pub struct Report {
     pub data: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// The work could not be done at all, as against a tool that says that it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hard: bool,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use super::Partial;
 use super::turn::{Answered, Called, Executed, Failed};
 use crate::event::{Data, Failure, Reference};
+use crate::response;
 use crate::template::payload_address;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub(super) struct Outcome {
     /// Whether the tool broke off, so that `data` is what is left of it and nothing to set variables from.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub broke: bool,
+    /// A failure of what was run, and not to run it: that of a playbook of which a step was wanted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ran: bool,
     #[serde(default)]
     pub duration_ms: u64,
     /// Where the whole of `data` is, if it is an extract.
@@ -50,7 +54,7 @@ struct Answer {
 
 impl Outcome {
     pub(super) fn success(data: Json) -> Self {
-        Self { data, failure: None, answered: true, broke: false, duration_ms: 0, load: None }
+        Self { data, failure: None, answered: true, broke: false, ran: false, duration_ms: 0, load: None }
     }
 
     pub(super) fn failure(code: &str, message: String, retryable: bool) -> Self {
@@ -98,14 +102,19 @@ impl Outcome {
                 0 => format!("`{path}`: {why}"),
                 _ => format!("execution {execution} of `{path}` {}: {why}", executed.status),
             };
-            return Self::failure(code, message, false);
+            let ran = executed.execution != 0 && matches!(wanted, Wanted::Step(_));
+            let mut outcome = Self { ran, ..Self::failure(code, message, false) };
+            if executed.execution != 0 {
+                outcome.data["execution_id"] = execution.into();
+            }
+            return outcome;
         }
         let (mut fields, data) = match wanted {
             Wanted::Output => (Map::new(), answer.output),
             Wanted::Step(step) => {
                 let ended = [("execution_id", execution), ("status", executed.status.clone())];
                 let ended = ended.map(|(name, text)| (name.to_owned(), Json::String(text)));
-                (Map::from_iter(ended), answer.steps.remove(&step).unwrap_or(answer.output))
+                (Map::from_iter(ended), answer.steps.remove(&step).unwrap_or_default())
             }
         };
         let load = match data.reference {
@@ -122,6 +131,12 @@ impl Outcome {
         Self { load, ..Self::success(data) }
     }
 
+    /// Whether the work could not be done at all: the tool gave no answer, or could not be called. Running out of time is
+    /// an end like others.
+    pub(super) fn is_hard(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| !self.answered && !self.ran && failure.code != "timeout")
+    }
+
     /// Puts the whole of the data in the place of its extract.
     pub(super) fn complete(&mut self, whole: Json) {
         self.load = None;
@@ -131,19 +146,31 @@ impl Outcome {
         }
     }
 
+    /// The HTTP answer it is, if it is one.
+    fn response(&self) -> Option<&Map<String, Json>> {
+        self.data.as_object().filter(|data| data.get("status_code").is_some_and(Json::is_number))
+    }
+
+    /// The failure as rules see it; nothing for a success.
+    pub(super) fn error(&self) -> Json {
+        let Some(failure) = &self.failure else { return Json::Null };
+        let status = self.response().and_then(|answer| answer.get("status_code"));
+        let seconds = self.response().and_then(response::retry_after);
+        json!({
+            "kind": failure.code, "code": failure.code, "message": failure.message, "retryable": failure.retryable,
+            "status": status, "http_status": status, "retry_after": seconds,
+        })
+    }
+
     pub(super) fn envelope(&self, attempt: u32) -> Json {
-        let http_status = self.data.get("status_code").and_then(Json::as_u64);
         let mut envelope = json!({
             "status": if self.failure.is_some() { "error" } else { "success" },
             "data": self.data,
-            "error": self.failure.as_ref().map(|failure| json!({
-                "kind": failure.code, "code": failure.code, "message": failure.message,
-                "retryable": failure.retryable, "status": http_status, "retry_after": retry_after(&self.data),
-            })),
+            "error": self.error(),
             "meta": {"attempt": attempt, "duration_ms": self.duration_ms},
         });
-        if let Some(status) = http_status {
-            envelope["http"] = json!({"status": status, "headers": self.data.get("headers")});
+        if let Some(answer) = self.response() {
+            envelope["http"] = response::http(answer);
         }
         if let (Some(_), Some(exception)) = (&self.failure, self.data.get("py")) {
             envelope["py"] = exception.clone();
@@ -214,13 +241,6 @@ fn own_failure(output: &Json) -> Option<Failure> {
 fn sqlstate(message: &str) -> Option<&str> {
     let (_, state) = message.strip_suffix(']')?.rsplit_once("[SQLSTATE ")?;
     Some(state).filter(|state| state.len() == 5)
-}
-
-/// The seconds a server asks to be left alone for. A date says nothing to whoever has no clock.
-fn retry_after(output: &Json) -> Option<Json> {
-    let text = output.get("headers")?.get("retry-after")?.as_str()?.trim();
-    let seconds: f64 = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)?;
-    Some(if seconds.fract() == 0.0 && seconds < 1e15 { Json::from(seconds as u64) } else { Json::from(seconds) })
 }
 
 /// The failure a program's end is.

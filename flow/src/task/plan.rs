@@ -11,6 +11,8 @@ pub(super) struct Plan {
     pub tools: Vec<Planned>,
     pub pipeline: bool,
     pub select: Vec<String>,
+    /// The result is kept as a payload in any case.
+    pub keep: bool,
     /// What templates see as `keychain`, if the playbook declares anything.
     pub keychain: Option<Value>,
     /// Whether a rule can lead back: then tools may be called more often.
@@ -59,7 +61,15 @@ impl Plan {
             spec.tools.iter().flat_map(|tool| &tool.rules).any(|rule| matches!(rule.action, Some(Action::Jump { .. })));
         let tools = spec.tools.into_iter().map(planned).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
         let keychain = (!spec.keychain.is_empty()).then(|| keychain(&spec.keychain));
-        Ok(Self { step: spec.step, tools, pipeline: spec.pipeline, select: spec.output_select, keychain, jumps })
+        Ok(Self {
+            step: spec.step,
+            tools,
+            pipeline: spec.pipeline,
+            select: spec.output_select,
+            keep: spec.keep,
+            keychain,
+            jumps,
+        })
     }
 }
 

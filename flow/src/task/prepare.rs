@@ -7,6 +7,7 @@ use super::outcome::{Outcome, Wanted};
 use super::plan::Planned;
 use super::scope::Scope;
 use super::turn::{Action, Call, Execute};
+use super::{TOLD, VARIABLES};
 use crate::template::{RenderError, from_json, is_truthy, payload_of};
 
 type Fields = Map<String, Json>;
@@ -21,19 +22,17 @@ pub(super) struct Prepared {
 pub(super) struct Caller<'a> {
     pub execution: u64,
     pub step: &'a str,
-    /// The how-manieth call of the tool.
+    /// The how-manieth call of the tool, and the how-manieth piece of work.
     pub attempt: u32,
+    pub visit: u32,
 }
-
-/// Tools that run the step's own code, which may ask where it is.
-const TOLD: &[&str] = &["python", "javascript"];
 
 /// What cannot be rendered, or makes no call, is an outcome like that of a tool that failed.
 pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) -> Result<Prepared, Box<Outcome>> {
     let (input, mut config) = rendered(tool, scope)
         .map_err(|error| Box::new(Outcome::failure("template", format!("`{}`: {error}", tool.label), false)))?;
     if tool.kind == "playbook" {
-        return execute(tool, input, config);
+        return execute(tool, input, config, caller.visit);
     }
     let mut call = Call {
         kind: tool.kind.clone(),
@@ -44,6 +43,7 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
         capabilities: None,
         timeout_ms: tool.timeout_ms,
         label: tool.label.clone(),
+        visit: caller.visit,
         attempt: caller.attempt,
     };
     call.body = referred(&tool.kind, &config, &input);
@@ -56,8 +56,11 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
         }
         if TOLD.contains(&tool.kind.as_str()) {
             // Ids are text everywhere, because JavaScript cannot count that far.
-            let context = json!({ "execution_id": caller.execution.to_string(), "step": caller.step,
-                                  "attempt": caller.attempt });
+            let mut context = json!({ "execution_id": caller.execution.to_string(), "step": caller.step,
+                                      "attempt": caller.attempt });
+            if let Some(variables) = scope.variables() {
+                context[VARIABLES] = variables;
+            }
             config.insert("context".to_owned(), context);
         }
         config
@@ -122,7 +125,7 @@ fn name_plugin(call: &mut Call, config: &Fields) -> Result<(), String> {
     Ok(())
 }
 
-fn execute(tool: &Planned, input: Fields, config: Fields) -> Result<Prepared, Box<Outcome>> {
+fn execute(tool: &Planned, input: Fields, config: Fields, visit: u32) -> Result<Prepared, Box<Outcome>> {
     let path = text(&config, "path").or_else(|| text(&config, "catalog_id"));
     let path = path.ok_or_else(|| invalid(format!("`{}` does not say which playbook to run", tool.label)))?;
     let version = match config.get("version") {
@@ -152,7 +155,9 @@ fn execute(tool: &Planned, input: Fields, config: Fields) -> Result<Prepared, Bo
         version,
         payload: Json::Object(payload).to_string(),
         wait,
+        returns: step.map(str::to_owned),
         label: tool.label.clone(),
+        visit,
     });
     let wanted = step.map_or(Wanted::Output, |step| Wanted::Step(step.to_owned()));
     Ok(Prepared { action, stage: Stage::Executing { path: path.to_owned(), wanted } })

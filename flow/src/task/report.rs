@@ -13,21 +13,21 @@ use crate::extract::{extract, size};
 /// The last answer for a command. `last`: the outcome it ends with, if a tool was settled at all.
 pub(super) fn finished(plan: Option<&Plan>, memory: Memory, last: Option<Outcome>, error: Option<Failure>) -> Next {
     let select = plan.map(|plan| select(plan, &memory.results)).unwrap_or_default();
+    let hard = error.is_some() && last.as_ref().is_none_or(Outcome::is_hard);
     let value = match last {
         _ if plan.is_some_and(|plan| plan.pipeline) => Json::Object(memory.results),
         // Why it failed is in the report already.
         Some(outcome) if outcome.answered || error.is_none() => outcome.data,
         _ => Json::Null,
     };
-    let (value, bulk) = if size(&value, INLINE_BYTES).is_some() {
-        (value, None)
-    } else {
-        let bulk = serde_json::to_vec(&value).expect("JSON values are written without fail");
-        (extract(&value, INLINE_BYTES, &select).value, Some(bulk))
-    };
+    let fits = size(&value, INLINE_BYTES).is_some();
+    let kept = !fits || (plan.is_some_and(|plan| plan.keep) && matches!(value, Json::Object(_) | Json::Array(_)));
+    let bulk = kept.then(|| serde_json::to_vec(&value).expect("JSON values are written without fail"));
+    let value = if fits { value } else { extract(&value, INLINE_BYTES, &select).value };
     let report = Report {
         data: Data { value, ..Data::default() },
         error,
+        hard,
         set: memory.set,
         plugin: memory.plugin,
         digest: memory.digest,

@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::memory::Memory;
-use super::{Inputs, Partial};
+use super::{Inputs, Partial, VARIABLES};
 use crate::event::{Failure, Reference};
 use crate::extract::covers;
+use crate::state::told_beside;
 use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
 
 /// Payloads at hand in this turn, by their sha256.
@@ -71,6 +72,14 @@ impl Scope<'_> {
     /// What a name was before anything was set in this run, as JSON, to set fields of it.
     pub(super) fn base(&self, name: &str) -> Json {
         self.inputs.context.get(name).map_or(Json::Null, |given| self.whole_of(name, given).into_owned())
+    }
+
+    /// The execution's variables, as of now, if they came with the task.
+    pub(super) fn variables(&self) -> Option<Json> {
+        let mut variables = self.inputs.context.get(VARIABLES)?.as_object()?.clone();
+        let written = self.memory.set.keys().filter_map(|key| key.split('.').next());
+        variables.extend(written.filter_map(|name| Some((name.to_owned(), self.memory.running.get(name)?.clone()))));
+        Some(variables.into())
     }
 
     /// What comes with every tool's input.
@@ -172,7 +181,7 @@ pub(super) fn whole(place: &Partial, extract: &Json, bulk: &Bulk) -> Option<Json
                 fields.insert("status".to_owned(), "error".into());
                 fields.insert("error".to_owned(), error.clone());
             }
-            Some(whole)
+            Some(told_beside(extract, &whole).unwrap_or(whole))
         }
         Partial::Chunks(chunks) => {
             let mut results = BTreeMap::new();

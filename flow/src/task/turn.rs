@@ -93,8 +93,10 @@ pub struct Call {
     pub capabilities: Option<Vec<String>>,
     pub timeout_ms: Option<u64>,
     pub label: String,
-    /// The how-manieth call with this label. Command, label and attempt are the same again when a command that was lost
-    /// is run again.
+    /// The how-manieth piece of work with this label: a failed call that is made again is the same piece. With the command
+    /// and the label it names an effect, and it is the same again when a command that was lost is run again.
+    pub visit: u32,
+    /// The how-manieth call with this label.
     pub attempt: u32,
 }
 
@@ -105,7 +107,11 @@ pub struct Execute {
     /// One JSON object.
     pub payload: String,
     pub wait: bool,
+    /// The step whose result is wanted.
+    pub returns: Option<String>,
     pub label: String,
+    /// As that of a [`Call`], but an execution that failed is over: trying again is another piece of work.
+    pub visit: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]

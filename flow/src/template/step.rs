@@ -6,7 +6,9 @@
 //! those of later tasks first, in `data` too, and they show when the value is listed or becomes JSON: code that is given a
 //! step as a whole looks for them there. `results` leads to the data as it is. A task may have answered with what another
 //! pipeline came to, as one does that loads it again; the fields in there are found last. `_ref`, `_uri` and `_store` say
-//! where the whole is when the result is kept as a payload. Of all these names only the fields of tasks are listed.
+//! where the whole is when the result is kept as a payload. Of an HTTP answer `http` is its status and headers, and `data.data`
+//! its body as `data` is; of a loop `data.stats` and the like are those of the loop. Of all these names only the fields of
+//! tasks are listed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -83,6 +85,15 @@ impl StepResult {
         inside
     }
 
+    /// Status and headers, if it is an HTTP answer; of a pipeline, of the last that is one.
+    fn http(&self) -> Option<Value> {
+        let is_answer = |value: &Value| field(value, &Value::from("status_code")).is_some_and(|code| code.is_number());
+        let all = if self.pipeline { values(&self.inner).collect() } else { vec![self.inner.clone()] };
+        let answer = all.into_iter().rev().find(is_answer)?;
+        let part = |name: &str| field(&answer, &Value::from(name)).unwrap_or_default();
+        Some(Value::from_pairs([("status", part("status_code")), ("headers", part("headers"))]))
+    }
+
     fn field_of_task(&self, key: &Value) -> Option<Value> {
         self.layers().iter().rev().find_map(|result| field(result, key))
     }
@@ -103,13 +114,56 @@ impl StepResult {
     }
 }
 
+/// A list or a map, with names that are not its own. They are not listed.
+#[derive(Debug)]
+struct Beside {
+    inner: Value,
+    beside: Vec<(&'static str, Value)>,
+}
+
+impl Object for Beside {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        if self.inner.kind() == ValueKind::Map { ObjectRepr::Map } else { ObjectRepr::Seq }
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.inner.get_item(key).ok().filter(|value| !value.is_undefined()).or_else(|| {
+            let name = key.as_str()?;
+            self.beside.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+        })
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        match self.inner.kind() {
+            ValueKind::Map => Enumerator::Values(self.inner.try_iter().into_iter().flatten().collect()),
+            _ => Enumerator::Seq(self.inner.len().unwrap_or(0)),
+        }
+    }
+}
+
 /// The values of a map.
 fn values(map: &Value) -> impl Iterator<Item = Value> {
     map.try_iter().into_iter().flatten().map(|name| map.get_item(&name).unwrap_or_default())
 }
 
 fn field(map: &Value, key: &Value) -> Option<Value> {
-    map.get_item(key).ok().filter(|value| !value.is_undefined())
+    let value = map.get_item(key).ok().filter(|value| !value.is_undefined())?;
+    Some(if key.as_str() == Some("data") { with_names(map, value) } else { value })
+}
+
+/// The field `data` of an HTTP answer or of a loop, with what people look for in there.
+fn with_names(result: &Value, data: Value) -> Value {
+    if !matches!(data.kind(), ValueKind::Map | ValueKind::Seq) {
+        return data;
+    }
+    let own = |name: &str| result.get_item(&Value::from(name)).ok().filter(|value| !value.is_undefined());
+    let mut beside = Vec::new();
+    if own("stats").is_some() && own("results").is_some() {
+        beside.extend(["stats", "count", "results"].into_iter().filter_map(|name| Some((name, own(name)?))));
+    } else if own("status_code").is_some() {
+        beside.push(("data", data.clone()));
+    }
+    if beside.is_empty() { data } else { Value::from_object(Beside { inner: data, beside }) }
 }
 
 impl Object for StepResult {
@@ -131,6 +185,7 @@ impl Object for StepResult {
             "data" => Some(self.inner.clone()),
             "result" => Some(Value::from_dyn_object(Arc::clone(self))),
             "results" if self.pipeline => Some(self.inner.clone()),
+            "http" => self.http(),
             "_ref" | "_uri" => self.reference.as_deref().map(Value::from),
             "_store" => self.reference.is_some().then(|| Value::from("payload")),
             _ => None,

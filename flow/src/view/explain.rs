@@ -4,6 +4,8 @@
 //! an execution that still runs) to the start, and says at each place what a person would ask next: which step and arc,
 //! which command, which plugin by its digest, who decided it, and which child to look into.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::expand::{failure, last_id, outline};
@@ -47,8 +49,9 @@ pub fn explain(segments: &[Segment]) -> Result<Json, Broken> {
     put("headline", headline.into());
     put("error", finished.and_then(|finished| finished.error.as_ref()).map(failure).into());
     put("failed_steps", finished.map(|finished| finished.failed_steps.clone()).unwrap_or_default().into());
-    put("blamed", blamed.map(link).into());
-    put("chain", chain.iter().map(|event| link(event)).collect());
+    let children = children(&events);
+    put("blamed", blamed.map(|event| link(event, &children)).into());
+    put("chain", chain.iter().map(|event| link(event, &children)).collect());
     if let Some(waiting) = waiting {
         put("waiting", waiting.into_json());
     }
@@ -132,11 +135,23 @@ fn failed_because(reported: &Reported) -> String {
     text
 }
 
+/// The child that was started last for each command, by itself or by a tool of its pipeline.
+fn children<'a>(events: &'a [Placed<'a>]) -> BTreeMap<&'a CommandId, &'a str> {
+    let started = events.iter().filter_map(|event| match &event.recorded.event {
+        Event::ChildStarted { command, execution, .. } => Some((command, execution.as_str())),
+        _ => None,
+    });
+    started.collect()
+}
+
 /// An event of the chain, for people.
-fn link(event: &Placed) -> Json {
+fn link(event: &Placed, children: &BTreeMap<&CommandId, &str>) -> Json {
     let Placed { segment, recorded, .. } = event;
     let mut about = About::default();
     about.event(&recorded.event);
+    if let (Some(report), None) = (about.report, about.child) {
+        about.child = children.get(&report.command).copied();
+    }
     // A report is told as the end of its command, and not as what that means to the step.
     let shown = outline(event);
     let end = shown.iter().find(|(_, kind)| matches!(*kind, "command.completed" | "command.failed"));

@@ -57,6 +57,7 @@ pub fn started() -> Event {
         lenient: false,
         trace: None,
         requested_by: "alice".to_owned(),
+        returns: None,
     }))
 }
 
@@ -81,6 +82,7 @@ pub fn done(text: &str, value: Json) -> Event {
         command: command(text),
         data: Data { value, ..Data::default() },
         error: None,
+        hard: false,
         set: Map::new(),
         plugin: Some("tools/http@0.1.0".to_owned()),
         digest: Some("cd".repeat(32)),
@@ -98,7 +100,7 @@ pub fn failed(text: &str) -> Event {
 
 pub fn finished(status: Ending, error: Option<Failure>, failed_steps: &[&str]) -> Event {
     let failed_steps = failed_steps.iter().map(|step| (*step).to_owned()).collect();
-    Event::Finished(Box::new(Finished { status, output: Data::default(), error, failed_steps }))
+    Event::Finished(Box::new(Finished { status, output: Data::default(), error, returned: None, failed_steps }))
 }
 
 /// A loop of three with a lost worker and a failure, that ends the execution.
@@ -183,7 +185,7 @@ pub fn any_event() -> impl Strategy<Value = Event> {
                 9 => Event::LoopClosed { step, run, total: 3, succeeded: 2, failed: 1 },
                 10 => Event::Set { step, values: object(json!({"y": [run]})) },
                 11 => Event::Skipped { step, from: None },
-                12 => Event::ChildStarted { command, execution: "9".to_owned(), path: "p".to_owned() },
+                12 => Event::ChildStarted { command, execution: "9".to_owned(), path: "p".to_owned(), label: None },
                 13 => Event::Parked { step, run, message: None, until: flag.then_some(START_MS) },
                 14 => Event::Resumed { step, run, data, requested_by: "bob".to_owned() },
                 15 => Event::CancelRequested { reason: "no".to_owned(), requested_by: "bob".to_owned() },

@@ -76,6 +76,7 @@ impl Kernel {
             trace: None,
             requested_by: "tester".to_owned(),
             again: None,
+            returns: None,
         }
     }
 
@@ -200,7 +201,8 @@ impl Kernel {
             self.journal.push(format!("  run {} in {}{timeout}: {inputs}", command.id, command.pool));
         }
         for child in &decided.children {
-            self.journal.push(format!("  start {} for {} with {}", child.path, child.command, child.payload));
+            let returns = child.returns.as_ref().map_or(String::new(), |step| format!(" returning {step}"));
+            self.journal.push(format!("  start {} for {} with {}{returns}", child.path, child.command, child.payload));
         }
         self.journal.extend(decided.withdrawn.iter().map(|id| format!("  withdraw {id}")));
         self.journal.extend(decided.orphaned.iter().map(|id| format!("  orphan {id}")));
@@ -228,9 +230,13 @@ impl Kernel {
         let mut request = self.request(&child.path, &child.payload);
         request.parent = Some(Parent { execution: parent, command: child.command.clone() });
         request.root = parent;
+        request.returns = child.returns.clone();
         self.last_id += 1;
         let id = self.last_id;
-        self.feed(parent, Happening::ChildStarted(ChildStarted { command: child.command.clone(), execution: id }));
+        self.feed(
+            parent,
+            Happening::ChildStarted(ChildStarted { command: child.command.clone(), execution: id, by: None }),
+        );
         self.feed(id, Happening::Start(Box::new(request)));
     }
 

@@ -7,6 +7,7 @@ use noetl_flow::decide::Command;
 use noetl_flow::event::{Data, Failure, INLINE_BYTES};
 use noetl_flow::extract::extract;
 use noetl_flow::ids::CommandId;
+use noetl_flow::state::told_beside;
 use noetl_flow::task::{Inputs, Partial, Report, Spec, Tool};
 use noetl_flow::template::{Context, Templates, from_json, keychain, step_value};
 use serde_json::{Map, Value as Json, json};
@@ -47,7 +48,9 @@ pub fn run(execution: u64, at: u64, command: &Command, payloads: &Payloads) -> (
     let bulk = extract.truncated.then_some(whole);
     let data = Data { value: extract.value, ..Data::default() };
     let calls = spec.tools.len() as u32;
-    (Report { data, error, set, plugin: None, digest: None, calls, took: 1 }, bulk)
+    // A tool that says that it could not be called at all.
+    let hard = error.as_ref().is_some_and(|error| error.code == "unknown_tool");
+    (Report { data, error, hard, set, plugin: None, digest: None, calls, took: 1 }, bulk)
 }
 
 fn result(tool: &Tool, rendered: &dyn Fn(&Json) -> Json) -> Json {
@@ -63,7 +66,10 @@ fn context(execution: u64, at: u64, inputs: &Inputs, payloads: &Payloads) -> Con
     let mut bound = inputs.bind.clone();
     for (name, partial) in &inputs.partial {
         let whole = match partial {
-            Partial::Payload(reference) => load(payloads, &reference.sha256),
+            Partial::Payload(reference) => {
+                let whole = load(payloads, &reference.sha256);
+                values.get(name).and_then(|extract| told_beside(extract, &whole)).unwrap_or(whole)
+            }
             Partial::Chunks(chunks) => {
                 let mut entries: Vec<Json> = chunks
                     .iter()

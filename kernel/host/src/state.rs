@@ -66,6 +66,8 @@ pub struct CallState {
     /// There from the first tick on that the guest computes.
     pub(crate) long: Option<Long>,
     pub(crate) tape: Tape,
+    /// Effects of this call that carry its idempotency key.
+    keyed: u32,
 }
 
 impl CallState {
@@ -94,6 +96,7 @@ impl CallState {
             started: Instant::now(),
             long: None,
             tape: Tape::default(),
+            keyed: 0,
         }
     }
 
@@ -107,7 +110,18 @@ impl CallState {
         self.kv = Overlay::default();
         self.panic_message = None;
         self.tape = Tape::default();
+        self.keyed = 0;
         self.started = Instant::now();
+    }
+
+    /// The key of the call's next effect outside. The first has the call's own, each further one its number besides, in
+    /// the order they are made: two messages of one call are two, and the same two when the call is made again.
+    pub(crate) fn next_key(&mut self) -> String {
+        self.keyed = self.keyed.saturating_add(1);
+        match self.keyed {
+            1 => self.identity.idempotency_key.clone(),
+            number => format!("{}~{number}", self.identity.idempotency_key),
+        }
     }
 
     /// Every host function starts here.

@@ -18,8 +18,8 @@ fn happening(what: wit::Happening) -> decide::Happening {
         wit::Happening::Report(wit::Report { command, body, stored }) => {
             decide::Happening::Report(decide::ReportInput { command, body, stored })
         }
-        wit::Happening::ChildStarted(wit::ChildStarted { command, execution }) => {
-            decide::Happening::ChildStarted(decide::ChildStarted { command, execution })
+        wit::Happening::ChildStarted(wit::ChildStarted { command, execution, by }) => {
+            decide::Happening::ChildStarted(decide::ChildStarted { command, execution, by })
         }
         wit::Happening::ChildEnded(wit::ChildEnded { command, execution, status, body }) => {
             decide::Happening::ChildEnded(decide::ChildEnded { command, execution, status, body })
@@ -54,5 +54,6 @@ fn start(start: wit::Start) -> decide::Start {
         trace: start.trace,
         requested_by: start.requested_by,
         again: start.again.map(again),
+        returns: start.returns,
     }
 }

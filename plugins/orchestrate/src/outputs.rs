@@ -61,6 +61,6 @@ fn command(command: decide::Command) -> wit::Command {
 }
 
 fn child(child: decide::Child) -> wit::Child {
-    let decide::Child { command, path, version, payload } = child;
-    wit::Child { command, path, version, payload }
+    let decide::Child { command, path, version, payload, returns } = child;
+    wit::Child { command, path, version, payload, returns }
 }

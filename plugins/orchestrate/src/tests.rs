@@ -29,6 +29,7 @@ fn start(digest: &str) -> Input {
         trace: None,
         requested_by: "alice".to_owned(),
         again: None,
+        returns: None,
     };
     Input { execution: 7, time_ms: 1, what: Happening::Start(start) }
 }

@@ -67,8 +67,8 @@ fn action(action: turn::Action) -> running::Action {
     match action {
         turn::Action::Call(call) => running::Action::Call(self::call(call)),
         turn::Action::Resolve(digests) => running::Action::Resolve(digests),
-        turn::Action::Execute(turn::Execute { path, version, payload, wait, label }) => {
-            running::Action::Execute(running::Execute { path, version, payload, wait, label })
+        turn::Action::Execute(turn::Execute { path, version, payload, wait, returns, label, visit }) => {
+            running::Action::Execute(running::Execute { path, version, payload, wait, returns, label, visit })
         }
         turn::Action::Sleep(ms) => running::Action::Sleep(ms),
         turn::Action::Done(turn::Done { report, bulk }) => running::Action::Done(running::Done { report, bulk }),
@@ -85,6 +85,7 @@ fn call(call: turn::Call) -> running::Call {
         capabilities: call.capabilities,
         timeout_ms: call.timeout_ms,
         label: call.label,
+        visit: call.visit,
         attempt: call.attempt,
     }
 }

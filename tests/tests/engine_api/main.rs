@@ -9,3 +9,4 @@ mod steering;
 mod support;
 mod upstream;
 mod watching;
+mod work;

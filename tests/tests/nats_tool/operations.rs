@@ -95,6 +95,30 @@ async fn messages_are_published_once_looked_up_and_consumed() {
 }
 
 #[tokio::test]
+async fn a_pipeline_that_comes_back_publishes_again() {
+    let nats = Nats::start().await;
+    nats.make_stream("ROUNDS", &["rounds.>"], "worker").await.expect("a stream");
+    let server = server_with(&[]).await;
+    let api = server.admin();
+    let mut publish = at(
+        &nats,
+        "nats",
+        json!({"operation": "js_publish", "subject": "rounds.new", "data": {"n": "{{ iter.n | default(1) }}"}}),
+    );
+    publish["name"] = json!("say");
+    let rules = json!([{"when": "{{ (iter.n | default(1)) < 3 }}",
+        "then": {"do": "jump", "to": "say", "set": {"iter.n": "{{ (iter.n | default(1)) + 1 }}"}}}]);
+    let back = json!({"name": "back", "kind": "noop", "spec": {"policy": {"rules": rules}}});
+    let ended = run(&api, "js/rounds", json!([{"step": "start", "tool": [publish, back]}])).await;
+    assert_eq!(ended["output"]["say"]["seq"], 3, "{ended}");
+    let consume = json!({"operation": "js_consume", "stream": "ROUNDS", "consumer": "worker", "timeout_ms": 500});
+    let came = call(&api, "js/rounds_consumed", at(&nats, "nats", consume)).await;
+    let numbers: Value =
+        came["messages"].as_array().into_iter().flatten().map(|message| message["data"]["n"].clone()).collect();
+    assert_eq!(numbers, json!([1, 2, 3]));
+}
+
+#[tokio::test]
 async fn what_goes_wrong_has_its_class() {
     let nats = Nats::start().await;
     let server = server_with(&[]).await;

@@ -315,3 +315,19 @@ keychain:
     }
     assert_eq!(warnings.len(), 4, "{warnings:#?}");
 }
+
+#[test]
+fn a_result_is_kept_for_those_who_ask_for_it() {
+    for (output, keep) in [
+        ("output: {output_select: [count]}", true),
+        ("output: {store: {kind: auto}}", true),
+        ("output: {store: kv, output_select: []}", true),
+        ("output: {output_select: []}", false),
+        ("output: {store: false}", false),
+        ("desc: none", false),
+        ("output: {store: kv}\n    loop: {in: [1], iterator: n}", false),
+    ] {
+        let spec = task(&format!("  - step: start\n    tool: {{kind: noop}}\n    {output}\n"));
+        assert_eq!(spec.keep, keep, "{output}");
+    }
+}

@@ -34,6 +34,7 @@ fn a_tool_gets_its_rendered_configuration_and_input() {
         Report {
             data: crate::event::Data { value: json!({"ok": true}), ..Default::default() },
             error: None,
+            hard: false,
             set: serde_json::Map::new(),
             plugin: Some("tools/x@1".into()),
             digest: Some("d".into()),
@@ -107,7 +108,7 @@ fn a_playbook_is_executed() {
             json!({}),
             true,
             json!({"item": 1}),
-            json!({"execution_id": "99", "status": "completed", "last": 1}),
+            json!({"execution_id": "99", "status": "completed"}),
         ),
         (json!({"return_result": true}), json!({}), true, json!({"item": 1}), json!({"last": 1})),
         (json!({"wait": true}), json!({}), true, json!({"item": 1}), json!({"last": 1})),
@@ -272,4 +273,36 @@ fn a_payload_goes_to_a_tool_by_its_reference() {
     ] {
         assert_eq!(body(kind, config.clone(), input), None, "{kind} {config}");
     }
+}
+
+#[test]
+fn code_is_told_the_variables_that_came_with_its_task_as_they_are_now() {
+    let first = tool("a", json!({"set": {"ctx.b": "{{ output.n }}", "local": 9}}));
+    let code = tool("t", json!({"kind": "python", "config": {"code": "result = variables"}}));
+    let inputs = json!({"context": {"variables": {"a": 1, "b": 1}}});
+    let ran = Kernel::default().run(&list(vec![first, code]), &inputs, &mut answers([Ok(json!({"n": 2}))]));
+    assert_eq!(ran.arguments(1)["context"]["variables"], json!({"a": 1, "b": 2}));
+}
+
+#[test]
+fn a_failure_is_hard_when_nothing_answered() {
+    let hard = |kind: &str, outcome: Result<Json, &'static str>| {
+        run(&object(tool("t", json!({"kind": kind}))), json!({}), &mut answers([outcome])).report.hard
+    };
+    assert!(hard("http", Err("!connect")) && hard("postgres", Err("syntax")) && hard("x", Err("unknown_tool")));
+    assert!(!hard("http", Ok(json!({"status_code": 500}))) && !hard("shell", Ok(json!({"exit_code": 1}))));
+    assert!(!hard("python", Ok(json!({"_failure": {"code": "python_error", "message": "m"}}))));
+    assert!(!hard("http", Err("!timeout")) && !hard("noop", Ok(json!(1))));
+    // A rule that fails the step judges an answer; one that gives up on a tool that never answered does not.
+    let fail = |outcome: Result<Json, &'static str>| {
+        let spec = object(tool("t", json!({"rules": [{"action": "fail"}]})));
+        run(&spec, json!({}), &mut answers([outcome])).report.hard
+    };
+    assert!(!fail(Ok(json!(1))) && fail(Err("connect")));
+    let child = |config: Json| {
+        let kernel = Kernel { child: Some(("failed", json!({}))), ..Kernel::default() };
+        let spec = object(tool("t", json!({"kind": "playbook", "config": config})));
+        kernel.run(&spec, &json!({"context": {}}), &mut answers([Ok(json!(1))])).report.hard
+    };
+    assert!(child(json!({"path": "p", "return_result": true})) && !child(json!({"path": "p", "return_step": "x"})));
 }

@@ -176,3 +176,14 @@ fn a_large_answer_of_a_child_is_whole_inside_a_pipeline() {
     assert_eq!(ran.log, ["execute p", "resolve aa", "b 1"]);
     assert_eq!(ran.arguments(0), json!({"v": 500, "s": "completed"}));
 }
+
+#[test]
+fn a_small_result_is_kept_too_when_the_playbook_means_to_refer_to_it() {
+    for (value, kept) in [(json!({"n": 1}), true), (json!([1]), true), (json!(1), false), (json!(null), false)] {
+        let mut spec = object(tool("t", json!({})));
+        spec["keep"] = json!(true);
+        let ran = run(&spec, json!({}), &mut answers([Ok(value.clone())]));
+        assert_eq!(ran.data(), &value, "it is at hand all the same");
+        assert_eq!(ran.bulk, kept.then(|| value.to_string().into_bytes()), "{value}");
+    }
+}

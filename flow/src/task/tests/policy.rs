@@ -260,3 +260,49 @@ fn what_rules_set_is_reported_by_name() {
     assert_eq!(ran.arguments(1), json!({"v": "1782349"}));
     assert_eq!(Json::Object(ran.report.set), json!({"a": 1, "b.c": 7, "bare": 2, "s": 3}));
 }
+
+/// The pieces of work that were asked for, as label and visit.
+fn work(ran: &Ran) -> Vec<(&str, u32)> {
+    ran.calls.iter().map(|call| (call.label.as_str(), call.visit)).collect()
+}
+
+#[test]
+fn coming_back_to_a_tool_is_other_work_and_trying_what_failed_again_is_not() {
+    let retry = json!({"when": "{{ output.status == 'error' }}", "action": {"retry": {"attempts": 3, "backoff": "fixed",
+        "delay_ms": 10, "max_delay_ms": 10, "jitter": 0.0}}});
+    let back = json!({"when": "{{ output.data.n < 2 }}", "action": {"jump": {"to": "a"}}});
+    let spec = list(vec![tool("a", json!({"rules": [retry]})), tool("b", json!({"rules": [back]}))]);
+    let outcomes = || answers([Err("!busy"), Ok(json!({})), Ok(json!({"n": 1})), Ok(json!({})), Ok(json!({"n": 2}))]);
+    let ran = run(&spec, json!({}), &mut outcomes());
+    assert_eq!(work(&ran), [("a", 1), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]);
+    let attempts: Vec<u32> = ran.calls.iter().map(|call| call.attempt).collect();
+    assert_eq!(attempts, [1, 2, 1, 3, 2]);
+    // A command that is lost begins anew, and its work has the same names.
+    assert_eq!(work(&run(&spec, json!({}), &mut outcomes())), work(&ran));
+}
+
+#[test]
+fn doing_again_what_succeeded_is_other_work() {
+    let poll = json!({"when": "{{ not output.data.ready }}", "action": {"retry": {"attempts": 5, "backoff": "none",
+        "delay_ms": 0, "max_delay_ms": 0, "jitter": 0.0}}});
+    let spec = object(tool("poll", json!({"rules": [poll]})));
+    let not_yet = || Ok(json!({"ready": false}));
+    let ran = run(&spec, json!({}), &mut answers([not_yet(), Err("!busy"), not_yet(), Ok(json!({"ready": true}))]));
+    assert_eq!(work(&ran), [("poll", 1), ("poll", 2), ("poll", 2), ("poll", 3)]);
+}
+
+#[test]
+fn a_playbook_that_failed_is_started_anew_when_it_is_tried_again() {
+    let retry = json!({"when": "{{ output.status == 'error' }}", "action": {"retry": {"attempts": 2, "backoff": "none",
+        "delay_ms": 0, "max_delay_ms": 0, "jitter": 0.0}}});
+    let spec = object(tool(
+        "sub",
+        json!({"kind": "playbook", "config": {"path": "a/b", "return_step": "score"},
+        "rules": [retry]}),
+    ));
+    let kernel = Kernel { child: Some(("failed", json!({}))), ..Kernel::default() };
+    let ran = kernel.run(&spec, &json!({"context": {}}), &mut answers([Ok(json!(1))]));
+    let asked: Vec<_> = ran.executes.iter().map(|execute| (execute.visit, execute.returns.as_deref())).collect();
+    assert_eq!(asked, [(1, Some("score")), (2, Some("score"))]);
+    assert_eq!(ran.code(), Some("child_failed"));
+}

@@ -57,11 +57,12 @@ pub fn drafts(placed: &Placed) -> Vec<Draft> {
         Event::Skipped { step, from } => {
             Draft::new("step.skipped", step, "step", "SKIPPED").maybe("from", from.as_deref())
         }
-        Event::ChildStarted { command, execution, path } => {
+        Event::ChildStarted { command, execution, path, label } => {
             Draft::new("child.started", &command.step, "playbook", "STARTED")
                 .command(command)
                 .meta("child_execution_id", execution.as_str())
                 .meta("path", path.as_str())
+                .maybe("label", label.as_deref())
         }
         Event::Parked { step, run, message, until } => Draft::new("step.parked", step, "step", "PARKED")
             .meta("run", *run)
@@ -86,6 +87,7 @@ pub fn drafts(placed: &Placed) -> Vec<Draft> {
                 .result(Outcome::data(ok, &finished.output, "playbook", 1, None))
                 .error(finished.error.as_ref())
                 .meta("failed_steps", finished.failed_steps.clone())
+                .maybe("returned", finished.returned.as_ref().map(|returned| json!(returned)))
         }
     };
     vec![draft]

@@ -90,8 +90,12 @@ fn every_kind_of_end_has_its_sentence() {
 #[test]
 fn an_execution_that_runs_says_what_it_waits_for() {
     let parked = Event::Parked { step: "ask".to_owned(), run: 1, message: Some("ok?".to_owned()), until: Some(0) };
-    let child =
-        Event::ChildStarted { command: command("sub#1"), execution: "9".to_owned(), path: "acme/child".to_owned() };
+    let child = Event::ChildStarted {
+        command: command("sub#1"),
+        execution: "9".to_owned(),
+        path: "acme/child".to_owned(),
+        label: None,
+    };
     let segments = chain(vec![
         vec![started(), issued("a#1"), issued("b#1"), issued("b#1~2"), issued("sub#1")],
         vec![child, parked, done("a#1", json!(1)), Event::Lost { command: command("b#1") }],
@@ -105,6 +109,27 @@ fn an_execution_that_runs_says_what_it_waits_for() {
     assert_eq!(waiting["children"][0]["execution_id"], "9");
     assert_eq!(waiting["parked"][0]["message"], "ok?");
     assert_eq!(waiting["timers"], json!([{"at": "1970-01-01T00:00:00.000Z", "step": "ask", "run": 1}]));
+}
+
+#[test]
+fn a_child_that_a_pipeline_started_is_told_with_its_step() {
+    let child = |execution: &str| Event::ChildStarted {
+        command: command("load#1"),
+        execution: execution.to_owned(),
+        path: "acme/child".to_owned(),
+        label: Some("each".to_owned()),
+    };
+    let begun = vec![started(), entered("load", None), issued("load#1"), child("8"), child("9")];
+    let answer = explain(&chain(vec![begun.clone()])).expect("a chain");
+    let waited =
+        json!({"command": "load#1", "step": "load", "label": "each", "execution_id": "9", "path": "acme/child"});
+    assert_eq!(answer["waiting"]["children"], json!([waited]), "the last of them");
+    assert_eq!(answer["headline"], "running: waits for 1 child execution");
+    let error = Failure { code: "child_failed".to_owned(), message: "it failed".to_owned(), retryable: false };
+    let failing = Event::Failing { step: "load".to_owned(), error };
+    let ended = vec![failed("load#1"), failing, finished(Ending::Failed, None, &["load"])];
+    let answer = explain(&chain(vec![begun, ended])).expect("a chain");
+    assert_eq!((&answer["blamed"]["step"], &answer["blamed"]["child_execution_id"]), (&json!("load"), &json!("9")));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::view::time::rfc3339;
 pub struct Waiting<'a> {
     /// When each was issued.
     commands: BTreeMap<&'a CommandId, u64>,
-    /// The execution and path of each.
-    children: BTreeMap<&'a CommandId, (&'a str, &'a str)>,
+    /// The execution and path of each, and the tool of a pipeline that waits for it.
+    children: BTreeMap<&'a CommandId, (&'a str, &'a str, Option<&'a str>)>,
     /// By step and run.
     parked: BTreeMap<(&'a str, u32), Parked<'a>>,
     cancelling: bool,
@@ -48,9 +48,10 @@ impl<'a> Waiting<'a> {
             }
             Event::Lost { command } => {
                 self.commands.remove(command);
+                self.children.remove(command);
             }
-            Event::ChildStarted { command, execution, path } => {
-                self.children.insert(command, (execution, path));
+            Event::ChildStarted { command, execution, path, label } => {
+                self.children.insert(command, (execution, path, label.as_deref()));
             }
             Event::Parked { step, run, message, until } => {
                 let parked = Parked { message: message.as_deref(), since: at, until: *until };
@@ -92,8 +93,9 @@ impl<'a> Waiting<'a> {
         let children: Vec<_> = self
             .children
             .iter()
-            .map(|(command, (execution, path))| {
-                json!({"command": command.to_string(), "step": command.step, "execution_id": execution, "path": path})
+            .map(|(command, (execution, path, label))| {
+                json!({"command": command.to_string(), "step": command.step, "label": label, "execution_id": execution,
+                       "path": path})
             })
             .collect();
         let parked: Vec<_> = self

@@ -1,13 +1,16 @@
 //! Playbooks a pipeline starts. (A step that is nothing but a sub-playbook is started by the drive itself.)
 //!
 //! A pipeline that is run again after a crash must find the child it started, not start another: the child's id is
-//! put down under the command's key first, and the log knows a key it has seen.
+//! put down under the command's key first, and the log knows a key it has seen. A rule that tries a playbook again, or
+//! comes back to it, asks for another child, and its key is another one.
+//!
+//! Which step's result is wanted goes into the child's start, so that its end tells it, whoever asks and whenever.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_contract::Tenant;
-use noetl_host::services::orchestration::Happening;
+use noetl_host::services::orchestration::{ChildStarted, Happening};
 use noetl_host::services::running::{Execute, Executed, News};
 use noetl_store::log::{Append, Expected, Log, StreamId};
 use tokio::sync::oneshot;
@@ -62,16 +65,18 @@ async fn start_and_wait(
     execute: Execute,
 ) -> Result<Executed, EngineError> {
     let engine = kernel.engine();
-    let Execute { path, version, payload, wait, label } = execute;
+    let Execute { path, version, payload, wait, returns, label, visit } = execute;
     let entry = engine.shared().playbook(tenant, &path, version);
-    let entry = entry.ok_or(EngineError::PlaybookNotFound { path, version })?;
-    let (execution, known) = claim(kernel, key, &label).await?;
+    let entry = entry.ok_or_else(|| EngineError::PlaybookNotFound { path: path.clone(), version })?;
+    let (execution, known) = claim(kernel, key, &label, visit).await?;
     let store = |error: noetl_store::log::ReadError| EngineError::Store(error.to_string());
     let exists = known && kernel.log().head(&super::segment::stream_of(execution)).map_err(store)?.is_some();
     if !exists {
         let (answer, recorded) = oneshot::channel();
         // No parent is named: the pipeline waits for it itself, and its end is no input of the parent.
-        let start = engine.shared().start(&entry, tenant, payload, None, root, format!("execution {}", key.execution));
+        let requested_by = format!("execution {}", key.execution);
+        let mut start = engine.shared().start(&entry, tenant, payload, None, root, requested_by);
+        start.returns = returns;
         let queued = Queued::new(execution, tenant.clone(), Happening::Start(start), Reply::Recorded(answer));
         engine.send(root, Message::Input(Box::new(queued)))?;
         recorded.await.map_err(|_| EngineError::Stopping)??;
@@ -79,6 +84,10 @@ async fn start_and_wait(
     if !wait {
         return Ok(Executed { execution: execution.0, status: "started".to_owned(), body: "{}".to_owned() });
     }
+    // So that the parent's chain says who is waited for, and the child ends with it.
+    let told = ChildStarted { command: key.command.to_string(), execution: execution.0, by: Some((label, path)) };
+    let queued = Queued::new(key.execution, tenant.clone(), Happening::ChildStarted(told), Reply::Nobody);
+    engine.send(root, Message::Input(Box::new(queued)))?;
     match engine.wait(execution, FOR_EVER).await? {
         Some(Ended { status, body }) => Ok(Executed { execution: execution.0, status, body }),
         None => Err(EngineError::Stopping),
@@ -86,12 +95,12 @@ async fn start_and_wait(
 }
 
 /// The child's id, and whether it was put down before.
-async fn claim(kernel: &Kernel, key: &TaskKey, label: &str) -> Result<(ExecutionId, bool), EngineError> {
+async fn claim(kernel: &Kernel, key: &TaskKey, label: &str, visit: u32) -> Result<(ExecutionId, bool), EngineError> {
     let fresh = kernel.engine().shared().mint.next();
     let append = Append {
         stream: StreamId::new(format!("children/{}", key.execution)),
         expected: Expected::Any,
-        key: Some(noetl_contract::Digest::of(key.idempotency_key(label).as_bytes()).hex()),
+        key: Some(noetl_contract::Digest::of(key.idempotency_key(label, visit).as_bytes()).hex()),
         body: fresh.to_string().into_bytes().into(),
     };
     let appended = kernel.log().append(append).await.map_err(|error| EngineError::Store(error.to_string()))?;

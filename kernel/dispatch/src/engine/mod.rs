@@ -153,6 +153,7 @@ impl Shared {
             trace: None,
             requested_by,
             again: None,
+            returns: None,
         }
     }
 

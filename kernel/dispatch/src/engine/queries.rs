@@ -261,6 +261,11 @@ fn answer_of(event: &Value) -> Value {
     let mut answer = serde_json::Map::new();
     answer.insert("output".to_owned(), output.into());
     answer.extend(event.get("error").filter(|error| !error.is_null()).map(|error| ("error".to_owned(), error.clone())));
+    if let Some(returned) = event["meta"].get("returned")
+        && let Some(step) = returned["step"].as_str()
+    {
+        answer.insert("steps".to_owned(), serde_json::json!({step: returned["data"]}));
+    }
     answer.into()
 }
 

@@ -243,7 +243,7 @@ impl Shard {
 
     /// Starts a child in the same commit as the decision to.
     pub(super) fn bear(&mut self, execution: ExecutionId, tenant: &Tenant, child: Child, next: &mut Vec<Queued>) {
-        let Child { command, path, version, payload } = child;
+        let Child { command, path, version, payload, returns } = child;
         let Some(live) = self.live.get_mut(&execution) else { return };
         if !live.commands.insert(command.as_str().into()) {
             tracing::error!(%execution, %command, "the orchestrator started a child twice; once is enough");
@@ -268,8 +268,10 @@ impl Shard {
         };
         let id = self.shared.mint.next();
         let parent = Parent { execution: execution.0, command: command.clone() };
-        let start = self.shared.start(&entry, tenant, payload, Some(parent), root, format!("execution {execution}"));
-        let told = ChildStarted { command, execution: id.0 };
+        let mut start =
+            self.shared.start(&entry, tenant, payload, Some(parent), root, format!("execution {execution}"));
+        start.returns = returns;
+        let told = ChildStarted { command, execution: id.0, by: None };
         next.push(Queued::derived(execution, tenant.clone(), Happening::ChildStarted(told)));
         next.push(Queued::derived(id, tenant.clone(), Happening::Start(start)));
     }

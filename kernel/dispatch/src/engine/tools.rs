@@ -90,7 +90,7 @@ impl Shard {
             path: entry.path.clone(),
             version: entry.version.clone(),
             call: key.command.to_string(),
-            idempotency_key: key.idempotency_key(&call.label),
+            idempotency_key: key.idempotency_key(&call.label, call.visit),
             attempt: call.attempt,
         };
         let input = Bytes::copy_from_slice(call.arguments.as_bytes());
@@ -213,7 +213,7 @@ fn ask(kernel: &Kernel, tenant: &Tenant, key: &TaskKey, call: &Call) -> Result<c
         selector: Selector { channel: None, version },
         capabilities: capabilities.transpose()?,
         input: CallInput::Json { arguments: call.arguments.clone(), body },
-        idempotency_key: Some(key.idempotency_key(&call.label)),
+        idempotency_key: Some(key.idempotency_key(&call.label, call.visit)),
         attempt: call.attempt,
         script: Script::Live,
     })

@@ -78,6 +78,7 @@ impl Shard {
         let body = serde_json::json!({
             "data": {"value": null},
             "error": {"code": code, "message": message, "retryable": false},
+            "hard": code != "timeout",
         });
         let report = Report { command: key.command.to_string(), body: body.to_string().into_bytes(), stored: None };
         Queued::new(key.execution, tenant.clone(), Happening::Report(report), Reply::Nobody)
@@ -282,6 +283,7 @@ fn fault_next(reason: &str) -> Next {
     let report = serde_json::json!({
         "data": {"value": null},
         "error": {"code": "runner", "message": reason, "retryable": false},
+        "hard": true,
     });
     let report = report.to_string().into_bytes();
     let done = noetl_host::services::running::Done { report, bulk: None };

@@ -159,7 +159,11 @@ impl CallState {
             }
         };
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("idempotency-key")) {
-            headers.push(("idempotency-key".to_owned(), self.identity.idempotency_key.clone()));
+            // What only reads is not counted: how often it is done may differ when the call is made again.
+            let reads =
+                ["GET", "HEAD", "OPTIONS", "TRACE"].iter().any(|read| read.eq_ignore_ascii_case(&request.method));
+            let key = if reads { self.identity.idempotency_key.clone() } else { self.next_key() };
+            headers.push(("idempotency-key".to_owned(), key));
         }
         let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
         Ok(Ok(Draft {

@@ -200,7 +200,7 @@ impl wit::Host for CallState {
         data: Vec<u8>,
     ) -> Answer<wit::Published> {
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(MESSAGE_ID)) {
-            headers.push((MESSAGE_ID.to_owned(), self.identity.idempotency_key.clone()));
+            headers.push((MESSAGE_ID.to_owned(), self.next_key()));
         }
         let bytes = data.len() + headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         let publish = |nats: Arc<Nats>| async move { nats.publish(&subject, headers, data.into()).await };
