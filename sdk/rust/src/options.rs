@@ -1,4 +1,4 @@
-//! Options that a tool does not know.
+//! Options as playbooks write them: those that a tool does not know, and the ways to name a credential.
 //!
 //! A playbook that was written for other tools has words that mean nothing to this one, and it should run all the same. But
 //! a misspelt option does not apply either, and whoever looks for the reason should find it: each unknown word is a line in
@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::log;
+use crate::{Failure, log};
 
 /// Words of playbooks that are the engine's, or for people. No tool has to say that it does not read them.
 const NOT_FOR_TOOLS: [&str; 10] =
@@ -34,6 +34,29 @@ pub fn warn(tool: &str, name: &str, known: &[&str]) {
         ),
         None => log::warn!("the tool `{tool}` does not know the option `{name}` and passes it over"),
     }
+}
+
+/// The alias of a credential under `name`, if one is given: by itself, or in a map, where older playbooks have it as
+/// `credential` or `key`, also below a name of its own (`auth: {pg: {type: postgres, credential: orders}}`).
+pub fn alias(name: &str, given: Option<&Value>) -> Result<Option<String>, Failure> {
+    let text = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => Some(text.as_str()),
+        Some(Value::Object(fields)) => named(fields).or_else(|| match fields.values().next() {
+            Some(Value::Object(below)) if fields.len() == 1 => named(below),
+            _ => None,
+        }),
+        Some(_) => None,
+    };
+    match text.map(str::trim) {
+        Some("") => Ok(None),
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(Failure::invalid_input(format_args!("`{name}` does not name a credential: write its alias"))),
+    }
+}
+
+fn named(fields: &Map<String, Value>) -> Option<&str> {
+    ["credential", "alias", "name", "key"].iter().find_map(|name| fields.get(*name)?.as_str())
 }
 
 /// The known word that was probably meant: at most a third of its letters differ.
@@ -74,6 +97,22 @@ mod tests {
         let options = options.as_object_mut().expect("an object");
         keep_known("http", options, &["url", "timeout"]);
         assert!(options.len() == 2 && options.contains_key("url") && options.contains_key("timeout"), "{options:?}");
+    }
+
+    #[test]
+    fn a_credential_is_named_in_several_ways() {
+        for (given, expected) in [
+            (json!("pg"), Some("pg")),
+            (json!(" "), None),
+            (json!(null), None),
+            (json!({"type": "postgres", "credential": "pg"}), Some("pg")),
+            (json!({"main": {"source": "credential", "key": "pg"}}), Some("pg")),
+        ] {
+            assert_eq!(alias("auth", Some(&given)), Ok(expected.map(str::to_owned)), "{given}");
+        }
+        for wrong in [json!(7), json!({"type": "bearer"}), json!({"a": {"type": "x"}}), json!({"a": {}, "b": {}})] {
+            assert!(alias("auth", Some(&wrong)).is_err(), "{wrong}");
+        }
     }
 
     #[test]

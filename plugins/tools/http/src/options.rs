@@ -142,8 +142,10 @@ impl Options {
             redirects: redirects(self.follow_redirects.or(self.allow_redirects))?,
             // Without TLS there is no certificate to be looked at, and nothing that would need to be permitted.
             verified: verified || !is_https(&url),
-            credential: alias("auth", self.auth)?
-                .map_or_else(|| alias("credential", self.credential), |a| Ok(Some(a)))?,
+            credential: match options::alias("auth", self.auth.as_ref())? {
+                Some(alias) => Some(alias),
+                None => options::alias("credential", self.credential.as_ref())?,
+            },
             response_type: self.response_type.unwrap_or_default(),
             url,
         })
@@ -217,23 +219,6 @@ fn flag(name: &str, given: Option<Value>) -> Result<Option<bool>, Failure> {
         "false" => Ok(Some(false)),
         "" => Ok(None),
         _ => Err(Failure::invalid_input(format_args!("`{name}` is `{word}`; write true or false"))),
-    }
-}
-
-/// The alias of a credential; by itself, or the one a map names.
-fn alias(name: &str, given: Option<Value>) -> Result<Option<String>, Failure> {
-    let text = match &given {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => Some(text.as_str()),
-        Some(Value::Object(fields)) => {
-            ["credential", "alias", "name", "key"].iter().find_map(|name| fields.get(*name)?.as_str())
-        }
-        Some(_) => None,
-    };
-    match text.map(str::trim) {
-        Some("") => Ok(None),
-        Some(text) => Ok(Some(text.to_owned())),
-        None => Err(Failure::invalid_input(format_args!("`{name}` does not name a credential: write its alias"))),
     }
 }
 
