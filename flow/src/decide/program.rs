@@ -13,7 +13,7 @@ use super::graph::{Graph, Place};
 use super::variables::extended;
 use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
-use crate::task::{Spec, Tool};
+use crate::task::{Spec, Tool, WHOLE};
 use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, keychain};
 
 /// Fields of a result by which a guard can tell a failure.
@@ -246,7 +246,13 @@ fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
     };
     match spec.tools.as_slice() {
         // With rules or variables of its own it is the runner's business, like a pipeline.
-        [tool] if tool.kind == "playbook" && !spec.pipeline && tool.rules.is_empty() && tool.set.is_empty() => {
+        [tool]
+            if tool.kind == "playbook"
+                && !spec.pipeline
+                && tool.rules.is_empty()
+                && tool.set.is_empty()
+                && (!tool.input.contains_key(WHOLE) || tool.input.len() == 1) =>
+        {
             child_call(tool).map(|call| PreparedWork::Child(Box::new(call)))
         }
         _ => Ok(PreparedWork::Task(task_line(spec, keychain))),
@@ -255,8 +261,9 @@ fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
 
 fn child_call(tool: &Tool) -> Result<ChildCall, RenderError> {
     let config = |name: &str| tool.config.get(name).filter(|value| !value.is_null());
-    let payload = match config("payload") {
-        Some(payload) if tool.input.is_empty() => payload.clone(),
+    let payload = match (config("payload"), tool.input.get(WHOLE)) {
+        (Some(payload), _) if tool.input.is_empty() => payload.clone(),
+        (_, Some(whole)) => whole.clone(),
         _ => Json::Object(tool.input.clone()),
     };
     let named = |name: &str| config(name).and_then(Json::as_str).map(str::to_owned);

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 
 use super::keys::TOOL;
 use super::shape::labelled;
+use super::tool::gives_input;
 use super::yaml::{Key, Node, Value};
 use crate::template::is_template;
 
@@ -26,6 +27,9 @@ pub struct Use {
     pub fields: Vec<UsedField>,
     /// Names the tool is handed in its `input`.
     pub inputs: Vec<String>,
+    /// Whether it is handed others too, which are known only when the step runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 /// One field that is written there.
@@ -82,10 +86,7 @@ pub(super) fn uses(root: &Node) -> Vec<Use> {
 }
 
 fn of_step(step: &Node, path: &str, found: &mut Vec<Use>) {
-    let mut inputs: Vec<&str> = Vec::new();
-    for given in [step.get("input"), step.get("args")].into_iter().flatten() {
-        inputs.extend(given.entries().iter().map(|(key, _)| key.name.as_str()));
-    }
+    let inputs: Vec<&Node> = [step.get("input"), step.get("args")].into_iter().flatten().collect();
     if let Some(cursor) = step.get("loop").and_then(|repeat| repeat.get("cursor")) {
         found.extend(single(cursor, format!("{path}.loop.cursor"), false, &[]));
     }
@@ -103,11 +104,11 @@ fn of_step(step: &Node, path: &str, found: &mut Vec<Use>) {
 }
 
 /// `named`: the tool's `name` is its label and nothing else.
-fn single(node: &Node, path: String, named: bool, inputs: &[&str]) -> Option<Use> {
+fn single(node: &Node, path: String, named: bool, inputs: &[&Node]) -> Option<Use> {
     let kind = node.get("kind")?.text()?.to_owned();
     let mut fields: Vec<UsedField> = Vec::new();
     for (key, value) in node.entries() {
-        let is_input = key.name == "args" && value.is_map();
+        let is_input = key.name == "args" && gives_input(value);
         let is_label = named && key.name == "name";
         if !matches!(key.name.as_str(), "kind" | "input" | "set" | "spec" | "eval") && !is_input && !is_label {
             fields.push(field(key, value, &path));
@@ -120,12 +121,12 @@ fn single(node: &Node, path: String, named: bool, inputs: &[&str]) -> Option<Use
             fields.push(field(key, value, &format!("{path}.spec")));
         }
     }
-    let mut handed: Vec<String> = inputs.iter().map(|name| (*name).to_owned()).collect();
-    for given in [spec.and_then(|spec| spec.get("input")), node.get("args"), node.get("input")].into_iter().flatten() {
-        handed.extend(given.entries().iter().map(|(key, _)| key.name.clone()));
-    }
+    let own = [spec.and_then(|spec| spec.get("input")), node.get("args"), node.get("input")];
+    let given = || inputs.iter().copied().chain(own.into_iter().flatten());
+    let handed = given().flat_map(Node::entries).map(|(key, _)| key.name.clone()).collect();
+    let open = given().any(|input| !input.is_map() && gives_input(input));
     let place = node.place;
-    Some(Use { kind, line: place.line, column: place.column, path, fields, inputs: handed })
+    Some(Use { kind, line: place.line, column: place.column, path, fields, inputs: handed, open })
 }
 
 fn field(key: &Key, value: &Node, above: &str) -> UsedField {

@@ -13,7 +13,7 @@ use super::context::NOW;
 use super::error::Cause;
 use super::keychain::{KEYCHAIN, keychain};
 use super::value::write_text;
-use super::{FUEL, TEXT_BYTES, filters};
+use super::{FUEL, TEXT_BYTES, filters, methods};
 use crate::keychain::{Keychain, placeholder};
 
 /// The name of the one template in an environment that has one.
@@ -51,6 +51,7 @@ fn build() -> Environment<'static> {
     // Without declarations every name is that of a credential; those of a playbook come with the context.
     environment.add_global(KEYCHAIN, keychain(&Keychain::new()));
     filters::add(&mut environment);
+    methods::add(&mut environment);
     environment
 }
 

@@ -30,6 +30,9 @@ pub struct Use {
     /// Names the tool is handed in its `input`.
     #[serde(default)]
     pub inputs: Vec<String>,
+    /// Whether it is handed others too, which are known only when the step runs.
+    #[serde(default)]
+    pub open: bool,
 }
 
 /// One field that is written there.
@@ -169,6 +172,9 @@ impl Check<'_> {
     }
 
     fn missing(&self) -> Vec<Problem> {
+        if self.used.open {
+            return Vec::new();
+        }
         let mut told: Vec<&str> = Vec::new();
         let mut found = Vec::new();
         for field in self.tool.fields.iter().filter(|field| field.required && field.default.is_none()) {
