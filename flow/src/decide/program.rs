@@ -133,7 +133,7 @@ impl Program {
                 prepare(step, &places, &playbook.keychain).map_err(|error| format!("step `{}`: {error}", step.name))?;
             steps.push(prepared);
         }
-        let workload = bindings(&playbook.workload).map_err(|error| format!("workload: {error}"))?;
+        let workload = playbook.workload.iter().map(|(name, value)| (name.clone(), variable(value))).collect();
         let environment = environment(&steps, &workload);
         let waits = |prepared: &Prepared| !matches!(prepared.work, PreparedWork::Task(_));
         let has_timers = playbook.executor.timeout_ms.is_some() || steps.iter().any(waits);
@@ -385,6 +385,12 @@ fn binding(json: &Json) -> Result<Binding, RenderError> {
     let mut refers = References::default();
     refers.add_json(json);
     Ok(Binding { tree: Tree::compile(json)?, refers, raw: json.clone() })
+}
+
+/// A default of the workload. One that does not compile is not a template: it may be meant for somebody else.
+fn variable(json: &Json) -> Binding {
+    let constant = || Binding { tree: Tree::constant_of(json), refers: References::default(), raw: json.clone() };
+    binding(json).unwrap_or_else(|_| constant())
 }
 
 fn bindings(map: &Map<String, Json>) -> Result<Vec<(String, Binding)>, RenderError> {

@@ -129,3 +129,54 @@ impl Leaf<'_> {
 fn roots(text: &str) -> BTreeSet<String> {
     references(text).names().map(str::to_owned).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::playbook::parse;
+
+    fn begun(defaults: Json, payload: Json) -> Json {
+        let text = json!({ "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": { "name": "w" },
+            "workload": defaults, "workflow": [{ "step": "start", "tool": { "kind": "noop" } }] });
+        let program = Program::new(parse(&text.to_string(), false).expect("a playbook").playbook).expect("a program");
+        let env = Map::from_iter([("HOME".to_owned(), Json::from("/h"))]);
+        Json::Object(workload(9, 0, &program, payload.as_object().expect("an object"), &env))
+    }
+
+    #[test]
+    fn defaults_are_rendered_in_the_order_they_need_each_other() {
+        let defaults = json!({
+            "a": "{{ b }}!", "b": "{{ workload.c + 1 }}", "c": "{{ ctx.d }}", "d": 1,
+            "deep": {"{{ e }}": ["{{ b }}", {"id": "{{ job.uuid }}"}]}, "e": "{{ env.HOME }}",
+            "list": "{% for x in [d, d] %}{{ x }}{% endfor %}",
+        });
+        let expected = json!({
+            "a": "2!", "b": 2, "c": 1, "d": 1, "deep": {"/h": [2, {"id": "9"}]}, "e": "/h", "list": "11",
+        });
+        assert_eq!(begun(defaults, json!({})), expected);
+    }
+
+    #[test]
+    fn a_payload_is_taken_as_it_is_and_can_be_asked_for() {
+        let defaults = json!({"url": "{{ input.host }}/{{ host }}", "host": "default", "none": "{{ input.x }}"});
+        let begun = begun(defaults, json!({"host": "{{ url }}"}));
+        assert_eq!(begun, json!({"url": "{{ url }}/{{ url }}", "host": "{{ url }}", "none": null}));
+    }
+
+    #[test]
+    fn what_refers_to_something_later_stays_as_it_is_written() {
+        let defaults = json!({
+            "query": "SELECT {{ start.id }} {{ n }}", "row": "{{ item.name }}", "n": 1,
+            "some": {"kept": "{{ output.x }}", "done": "{{ n }}"}, "kept": "{{ start.id | default(3) }}",
+            "round": "{{ about }}", "about": "{{ round }}", "self": "{{ self }}", "other": "{{ other | default(5) }}",
+            "broken": "{{ .Names }}", "fails": "{{ n + 'x' }}", "loop": "{% for x in rows %}{{ x }}{% endfor %}",
+        });
+        let expected = json!({
+            "query": "SELECT {{ start.id }} {{ n }}", "row": "{{ item.name }}", "n": 1,
+            "some": {"kept": "{{ output.x }}", "done": 1}, "kept": "{{ start.id | default(3) }}",
+            "round": "{{ about }}", "about": "{{ round }}", "self": "{{ self }}", "other": 5,
+            "broken": "{{ .Names }}", "fails": "{{ n + 'x' }}", "loop": "{% for x in rows %}{{ x }}{% endfor %}",
+        });
+        assert_eq!(begun(defaults, json!({})), expected);
+    }
+}
