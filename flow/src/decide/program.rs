@@ -135,8 +135,7 @@ impl Program {
                 prepare(step, &places, &playbook.keychain).map_err(|error| format!("step `{}`: {error}", step.name))?;
             steps.push(prepared);
         }
-        let workload: Vec<_> =
-            playbook.workload.iter().map(|(name, value)| (name.clone(), variable(value))).collect();
+        let workload: Vec<_> = playbook.workload.iter().map(|(name, value)| (name.clone(), variable(value))).collect();
         let environment = environment(&steps, &workload);
         let waits = |prepared: &Prepared| !matches!(prepared.work, PreparedWork::Task(_));
         let has_timers = playbook.executor.timeout_ms.is_some() || steps.iter().any(waits);
