@@ -6,8 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// Every option. Output is captured always, whatever `capture` says.
-const KNOWN: [&str; 9] =
-    ["command", "cmds", "cmd", "shell", "cwd", "env", "timeout", "timeout_seconds", "capture"];
+const KNOWN: [&str; 9] = ["command", "cmds", "cmd", "shell", "cwd", "env", "timeout", "timeout_seconds", "capture"];
 
 /// The tool's options.
 #[derive(Debug, Default, Deserialize)]

@@ -95,7 +95,8 @@ impl Options {
         let script = self.take("script");
         let mut given = SCRIPT.into_iter().filter_map(|name| Some((name, self.take(name)?)));
         let Some((name, value)) = given.next() else {
-            let nothing = "there is nothing to run: give the SQL as `command`, `query` or `statements`, or its place as `script`";
+            let nothing =
+                "there is nothing to run: give the SQL as `command`, `query` or `statements`, or its place as `script`";
             return Source::read(&script.ok_or_else(|| Failure::invalid_input(nothing))?);
         };
         if let Some((other, _)) = given.next() {

@@ -14,7 +14,12 @@ pub enum Source {
     Text(String),
     /// Below the folder the operator names.
     File(String),
-    Server { method: String, url: String, headers: Vec<(String, String)>, timeout: Option<Duration> },
+    Server {
+        method: String,
+        url: String,
+        headers: Vec<(String, String)>,
+        timeout: Option<Duration>,
+    },
 }
 
 impl Source {
@@ -139,9 +144,14 @@ mod tests {
         ] {
             assert_eq!(Source::read(&script), expected, "{script}");
         }
-        let served = Source::read(&json!({"uri": "b.sql", "source": {"type": "http", "endpoint": "https://h/x/a.sql"}}));
-        assert!(matches!(served, Ok(Source::Server { url, method, .. }) if url == "https://h/x/b.sql" && method == "GET"));
-        for bad in [json!(7), json!({}), json!({"uri": "x", "source": {"type": "s3"}}), json!({"uri": "x", "source": 1})] {
+        let served =
+            Source::read(&json!({"uri": "b.sql", "source": {"type": "http", "endpoint": "https://h/x/a.sql"}}));
+        assert!(
+            matches!(served, Ok(Source::Server { url, method, .. }) if url == "https://h/x/b.sql" && method == "GET")
+        );
+        for bad in
+            [json!(7), json!({}), json!({"uri": "x", "source": {"type": "s3"}}), json!({"uri": "x", "source": 1})]
+        {
             assert_eq!(Source::read(&bad).expect_err("no source").code, "invalid_input", "{bad}");
         }
     }
