@@ -494,7 +494,9 @@ fn collect(value: &Value, see: &mut impl FnMut(&str, &Value)) {
 async fn health_readiness_and_metrics_answer() {
     let server = Server::start();
     let nobody = server.nobody();
-    assert_eq!(nobody.get("/health").await.is(200).json()["status"], "ok");
+    for name in ["/health", "/api/health"] {
+        assert_eq!(nobody.get(name).await.is(200).json()["status"], "ok", "{name}");
+    }
     let ready = nobody.get("/ready").await;
     assert!(matches!(ready.status, 200 | 503), "{ready:?}");
     assert_eq!(ready.json()["ready"], ready.status == 200);

@@ -164,6 +164,7 @@ impl Run {
         }
         // Last, so that it is what its path means even if a sibling claims the same.
         let registered = engine.register(&actor, &tenant, &source.text, self.strict).await.map_err(refused)?;
+        self.tell_of_credentials(&registered.warnings, source, context);
         let execute = Execute {
             tenant,
             path: registered.path.to_string(),
@@ -177,6 +178,26 @@ impl Run {
         let id = engine.execute(execute).await.map_err(refused)?.execution;
         self.watch(kernel, id, context).await?;
         outcome(kernel, id).await
+    }
+
+    /// Credentials that are missing are known only here: the checker before has no wallet. A run has one of its own, in the
+    /// folder of its data.
+    fn tell_of_credentials(&self, warnings: &str, source: &Source, context: &Context) {
+        let warnings: Vec<Value> = serde_json::from_str(warnings).unwrap_or_default();
+        let missing = |warning: &Value| {
+            warning["message"].as_str().is_some_and(|text| text.starts_with("there is no credential"))
+        };
+        let missing: Vec<Value> = warnings.into_iter().filter(missing).collect();
+        if missing.is_empty() || self.quiet || context.output.json {
+            return;
+        }
+        let paint = context.output.stderr_paint();
+        problems::lines(&source.name(), &missing, paint).iter().for_each(|line| context.output.say(line));
+        let folder = self.data_dir.as_ref().map_or("DIR".to_owned(), |folder| folder.display().to_string());
+        context.output.say(format_args!(
+            "a run has the credentials of its data folder: add them with `noetl serve --data {folder}` running, then run with \
+             `--data-dir {folder}`"
+        ));
     }
 
     /// Shows the execution until it ends; Ctrl-C cancels it.

@@ -180,7 +180,7 @@ fn fill<'a>(
     for name in all.chain(refers.names()) {
         let value = match (scope.step_of(name), name) {
             (Some(outcome), _) => {
-                inputs.results.push((name, scope.program.is_pipeline(name)));
+                inputs.results.push((name, scope.program.is_pipeline(name, &outcome.data.value)));
                 inputs.partial.extend(partial(&outcome.data).map(|partial| (Cow::Borrowed(name), partial)));
                 Some(shown(&outcome.data.value, outcome.error.as_ref()))
             }

@@ -33,6 +33,7 @@ mod settle;
 mod start;
 mod turn;
 mod variables;
+mod workload;
 
 pub use api::{
     Again, Answer, Cancel, Child, ChildEnded, ChildStarted, Command, Decided, Decision, Ended, Happening, Input,

@@ -13,7 +13,7 @@ use super::graph::{Graph, Place};
 use super::variables::extended;
 use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
-use crate::task::{Spec, TOLD, Tool, VARIABLES};
+use crate::task::{Spec, TOLD, Tool, VARIABLES, WHOLE};
 use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, keychain};
 
 /// Fields of a result by which a guard can tell a failure.
@@ -47,6 +47,8 @@ pub struct Prepared {
     /// The claim of a cursor.
     pub claim: Option<TaskLine>,
     pub is_pipeline: bool,
+    /// Its result may be that of another step: it reads a reference, or waits for a playbook.
+    pub hands_on: bool,
 }
 
 #[derive(Debug)]
@@ -133,7 +135,7 @@ impl Program {
                 prepare(step, &places, &playbook.keychain).map_err(|error| format!("step `{}`: {error}", step.name))?;
             steps.push(prepared);
         }
-        let workload = bindings(&playbook.workload).map_err(|error| format!("workload: {error}"))?;
+        let workload: Vec<_> = playbook.workload.iter().map(|(name, value)| (name.clone(), variable(value))).collect();
         let environment = environment(&steps, &workload);
         let waits = |prepared: &Prepared| !matches!(prepared.work, PreparedWork::Task(_));
         let has_timers = playbook.executor.timeout_ms.is_some() || steps.iter().any(waits);
@@ -172,9 +174,12 @@ impl Program {
         &self.steps[place as usize]
     }
 
-    /// Whether the step's result is that of a pipeline.
-    pub fn is_pipeline(&self, name: &str) -> bool {
-        self.place(name).is_some_and(|place| self.steps[place as usize].is_pipeline)
+    /// Whether a step's result is read as that of a pipeline: its own, or one that it has from elsewhere, which is told by
+    /// its shape.
+    pub fn is_pipeline(&self, name: &str, result: &Json) -> bool {
+        let Some(place) = self.place(name) else { return false };
+        let prepared = self.prepared(place);
+        prepared.is_pipeline || (prepared.hands_on && is_by_label(result))
     }
 
     /// What a runner is given for the step, or for the claim of its cursor; nothing if no runner is.
@@ -234,6 +239,7 @@ fn prepare(step: &Step, places: &BTreeMap<String, Place>, keychain: &Keychain) -
         work: work(step, keychain).map_err(said)?,
         claim,
         is_pipeline: repeat.is_none() && matches!(&step.work, Work::Task(spec) if spec.pipeline),
+        hands_on: repeat.is_none() && hands_on(&step.work),
     })
 }
 
@@ -247,17 +253,41 @@ fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
     };
     match spec.tools.as_slice() {
         // With rules or variables of its own it is the runner's business, like a pipeline.
-        [tool] if tool.kind == "playbook" && !spec.pipeline && tool.rules.is_empty() && tool.set.is_empty() => {
+        [tool]
+            if tool.kind == "playbook"
+                && !spec.pipeline
+                && tool.rules.is_empty()
+                && tool.set.is_empty()
+                && (!tool.input.contains_key(WHOLE) || tool.input.len() == 1) =>
+        {
             child_call(tool).map(|call| PreparedWork::Child(Box::new(call)))
         }
         _ => Ok(PreparedWork::Task(task_line(spec, keychain))),
     }
 }
 
+fn hands_on(work: &Work) -> bool {
+    let Work::Task(spec) = work else { return false };
+    !spec.pipeline && spec.tools.iter().any(|tool| matches!(tool.kind.as_str(), "artifact" | "playbook"))
+}
+
+/// Whether a result has the shape of a pipeline's: maps by their labels, and nothing besides but what is told of a child.
+fn is_by_label(result: &Json) -> bool {
+    let Json::Object(fields) = result else { return false };
+    // An extract that lost fields does not tell.
+    if fields.contains_key("_omitted") {
+        return false;
+    }
+    let told = |name: &str| matches!(name, "execution_id" | "status") || name.starts_with('_');
+    let mut labels = fields.iter().filter(|(name, _)| !told(name)).peekable();
+    labels.peek().is_some() && labels.all(|(_, value)| value.is_object())
+}
+
 fn child_call(tool: &Tool) -> Result<ChildCall, RenderError> {
     let config = |name: &str| tool.config.get(name).filter(|value| !value.is_null());
-    let payload = match config("payload") {
-        Some(payload) if tool.input.is_empty() => payload.clone(),
+    let payload = match (config("payload"), tool.input.get(WHOLE)) {
+        (Some(payload), _) if tool.input.is_empty() => payload.clone(),
+        (_, Some(whole)) => whole.clone(),
         _ => Json::Object(tool.input.clone()),
     };
     let named = |name: &str| config(name).and_then(Json::as_str).map(str::to_owned);
@@ -384,6 +414,12 @@ fn binding(json: &Json) -> Result<Binding, RenderError> {
     let mut refers = References::default();
     refers.add_json(json);
     Ok(Binding { tree: Tree::compile(json)?, refers, raw: json.clone() })
+}
+
+/// A default of the workload. One that does not compile is not a template: it may be meant for somebody else.
+fn variable(json: &Json) -> Binding {
+    let constant = || Binding { tree: Tree::constant_of(json), refers: References::default(), raw: json.clone() };
+    binding(json).unwrap_or_else(|_| constant())
 }
 
 fn bindings(map: &Map<String, Json>) -> Result<Vec<(String, Binding)>, RenderError> {

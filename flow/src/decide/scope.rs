@@ -63,7 +63,7 @@ impl<'a> Scope<'a> {
         }
         let whole = self.whole_if_asked(step, "output", outcome, refers)?;
         let data = laid_over(whole.as_deref().unwrap_or(&outcome.data.value), None);
-        Ok(step_value(&data, self.program.is_pipeline(step), outcome.data.reference.as_ref()))
+        Ok(step_value(&data, self.program.is_pipeline(step, &outcome.data.value), outcome.data.reference.as_ref()))
     }
 
     fn context(&self, refers: &References, locals: &Locals<'_>) -> Result<Context, Stop> {
@@ -153,7 +153,7 @@ impl<'a> Scope<'a> {
     }
 
     fn result(&self, step: &str, root: &str, outcome: &Outcome, refers: &References) -> Result<Value, Stop> {
-        let pipeline = self.program.is_pipeline(step);
+        let pipeline = self.program.is_pipeline(step, &outcome.data.value);
         let reference = outcome.data.reference.as_ref();
         Ok(match self.whole_if_asked(step, root, outcome, refers)? {
             Some(whole) => step_value(&shown(&whole, outcome.error.as_ref()), pipeline, reference),
@@ -175,7 +175,7 @@ impl<'a> Scope<'a> {
         if data.reference.is_none() && data.chunks.is_empty() {
             return Ok(None);
         }
-        let pipeline = self.program.is_pipeline(step);
+        let pipeline = self.program.is_pipeline(step, &outcome.data.value);
         let mut asked = refers.paths.iter().filter(|path| path[0] == root).map(|path| &path[1..]);
         let told = |path: &[String]| matches!(path, [field, ..] if field == "status" || field == "error");
         let answered = |path: &[String]| match &data.reference {

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
 use super::api::{Again, Happening, Start};
 use super::happen::Turned;
 use super::program::Program;
 use super::turn::{Arrive, Execution, Job, Progress, Turn, write_line};
+use super::workload::workload;
 use crate::event::{Adopted, AdoptedStep, Ending, Event, Failure, Parent, Recorded, Started};
 use crate::keychain::SEAL;
 use crate::playbook::Failures;
 use crate::state::{Phase, State, fold_lines};
-use crate::template::{Context, KEYCHAIN, from_json};
 
 /// Takes a start in. The program is missing, with the reason, when the playbook cannot be run.
 pub(super) fn start(
@@ -77,7 +77,7 @@ fn started(id: u64, at: u64, start: &Start, program: &Program, old: Option<&Stat
         path: start.path.clone(),
         version: start.version,
         digest: start.digest.clone(),
-        workload: workload(id, at, program, payload, (&env, seal.as_deref())),
+        workload: workload(id, at, program, &payload, (&env, seal.as_deref())),
         parent,
         root: start.root.to_string(),
         pool: start.pool.clone(),
@@ -91,38 +91,6 @@ fn started(id: u64, at: u64, start: &Start, program: &Program, old: Option<&Stat
         requested_by: start.requested_by.clone(),
         returns: start.returns.clone(),
     })
-}
-
-/// The playbook's defaults under the payload. Templates of the defaults are rendered, once; a payload is taken as it
-/// is, because whoever sends one need not be allowed to write templates.
-fn workload(
-    id: u64,
-    at: u64,
-    program: &Program,
-    payload: Map<String, Json>,
-    (env, seal): (&Map<String, Json>, Option<&str>),
-) -> Map<String, Json> {
-    let mut raw = program.playbook.workload.clone();
-    raw.extend(payload.clone());
-    let mut rendered = raw.clone();
-    let templates =
-        || program.workload.iter().filter(|(name, value)| !value.tree.is_constant() && !payload.contains_key(name));
-    if templates().next().is_none() {
-        return rendered;
-    }
-    let id = id.to_string();
-    let known = json!({ "execution_id": id, "job": { "uuid": id, "execution_id": id }, "env": env, "workload": raw });
-    let known = known.as_object().expect("it is written as one");
-    let context = Context::sealed(at, seal)
-        .with(known.iter().map(|(name, value)| (name.as_str(), from_json(value))))
-        .with(program.keychain.clone().map(|keychain| (KEYCHAIN, keychain)))
-        .with(raw.iter().map(|(name, value)| (name.as_str(), from_json(value))));
-    for (name, binding) in templates() {
-        if let Ok(value) = binding.tree.render(&context) {
-            rendered.insert(name.clone(), value);
-        }
-    }
-    rendered
 }
 
 /// The state of the execution that is gone on from, if it can be.

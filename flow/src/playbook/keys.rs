@@ -187,8 +187,8 @@ static STEP: Object = Object {
             Shape::OneOf(&[Shape::Object(&TOOL), Shape::List(&Shape::Task(&TOOL))]),
             "One tool, or a list of tools that run one after the other. `kind: noop` does nothing.",
         ),
-        key("input", Shape::Map, "Merged into the input of each tool, which wins."),
-        key("args", Shape::Map, "Older word for `input`, for tools that have none."),
+        key("input", INPUT, "Merged into the input of each tool, which wins."),
+        key("args", INPUT, "Older word for `input`, for tools that have none."),
         key("loop", Shape::Object(&LOOP), "Run the step for each item."),
         key("set", Shape::Map, "Variables written when the step is done; `output` is its result."),
         key("output", Shape::Object(&OUTPUT), "What is kept of the result."),
@@ -388,7 +388,7 @@ pub(super) static TOOL: Object = Object {
     keys: &[
         required("kind", Shape::Text, "which tool to call, such as `http` or `python`"),
         key("name", Shape::Text, "The tool's label in a pipeline, under which later tools find its result."),
-        key("input", Shape::Map, "Values for the tool, which are also variables of its templates."),
+        key("input", INPUT, "Values for the tool, which are also variables of its templates."),
         key("args", Shape::Any, "Older word for `input`."),
         key("set", Shape::Map, "Variables written after the tool; `output` is its result."),
         key("timeout", TIMEOUT, "For each call."),
@@ -399,6 +399,9 @@ pub(super) static TOOL: Object = Object {
     others: Others::Kept,
 };
 
+/// A map, or an expression that gives one.
+const INPUT: Shape = Shape::OneOf(&[Shape::Map, Shape::Template]);
+
 const TIMEOUT: Shape = Shape::OneOf(&[Shape::Duration, Shape::Template]);
 
 static TOOL_SPEC: Object = Object {
@@ -408,7 +411,7 @@ static TOOL_SPEC: Object = Object {
         key("policy", Shape::Object(&TOOL_POLICY), "What to do after the call."),
         key("timeout", Shape::Duration, "For each call."),
         key("retry_safe", Shape::Bool, "Whether the call may be made again when its outcome was lost in a crash."),
-        key("input", Shape::Map, "Older place of the tool's `input`."),
+        key("input", INPUT, "Older place of the tool's `input`."),
     ],
     others: Others::KeptUnlessSimilar,
 };

@@ -96,8 +96,8 @@ fn bare_tool(label: &str, kind: &str, config: Map<String, Json>) -> Tool {
 
 /// The task of a step, with the step's input under that of its tools.
 fn spec_of(node: &Node, step: &str, mut tools: Vec<Tool>, pipeline: bool) -> Spec {
-    let given = node.get("input").map(Node::json_map).unwrap_or_default();
-    let older = node.get("args").map(Node::json_map).unwrap_or_default();
+    let given = node.get("input").map(tool::input_of).unwrap_or_default();
+    let older = node.get("args").map(tool::input_of).unwrap_or_default();
     for tool in &mut tools {
         let mut input = if tool.input.is_empty() { older.clone() } else { Map::new() };
         input.extend(given.clone());

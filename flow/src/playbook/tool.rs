@@ -15,7 +15,8 @@ use super::problem::{Place, Problems, Severity, nearest};
 use super::rule;
 use super::shape::labelled;
 use super::yaml::{HEAVIEST, Node};
-use crate::task::Tool;
+use crate::task::{Tool, WHOLE};
+use crate::template::is_template;
 
 /// What a tool can refer to outside of its step.
 pub(super) struct Surroundings<'doc> {
@@ -203,7 +204,7 @@ fn check_kind(place: Place, kind: &str, problems: &mut Problems) {
 fn config(node: &Node, named: bool) -> Map<String, Json> {
     let mut config = Map::new();
     for (key, value) in node.entries() {
-        let is_input = key.name == "args" && value.is_map();
+        let is_input = key.name == "args" && gives_input(value);
         let is_label = named && key.name == "name";
         if !OURS.contains(&key.name.as_str()) && !is_input && !is_label {
             config.insert(key.name.clone(), value.json());
@@ -223,9 +224,22 @@ fn config(node: &Node, named: bool) -> Map<String, Json> {
 fn input(node: &Node) -> Map<String, Json> {
     let mut input = Map::new();
     for given in [node.get("spec").and_then(|spec| spec.get("input")), node.get("args"), node.get("input")] {
-        input.extend(given.map(Node::json_map).unwrap_or_default());
+        input.extend(given.map(input_of).unwrap_or_default());
     }
     input
+}
+
+/// Whether a value is the input of a tool: a map, or an expression that gives one.
+pub(super) fn gives_input(node: &Node) -> bool {
+    node.is_map() || node.text().is_some_and(is_template)
+}
+
+/// The fields of an input; those of an expression are known only when it is rendered.
+pub(super) fn input_of(node: &Node) -> Map<String, Json> {
+    match node.text() {
+        Some(text) if is_template(text) => Map::from_iter([(WHOLE.to_owned(), text.into())]),
+        _ => node.json_map(),
+    }
 }
 
 /// Whether the call may be made again when nobody knows what became of it.

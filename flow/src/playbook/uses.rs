@@ -5,13 +5,16 @@
 //! the catalog, which has the descriptions, holds them against each other.
 //!
 //! A use is what the tool would be handed: keys below `spec` count as its own, `claim` of a cursor is its `command`, and
-//! the label of a tool in a pipeline is no field. A reference to the workbook is listed where it refers to.
+//! the label of a tool in a pipeline is no field. A reference to the workbook is listed where it refers to. Where a variable
+//! names a credential, its default in the workload is told as the value, since that is what the step uses unless a payload
+//! says otherwise.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::keys::TOOL;
 use super::shape::labelled;
+use super::tool::gives_input;
 use super::yaml::{Key, Node, Value};
 use crate::template::is_template;
 
@@ -26,6 +29,9 @@ pub struct Use {
     pub fields: Vec<UsedField>,
     /// Names the tool is handed in its `input`.
     pub inputs: Vec<String>,
+    /// Whether it is handed others too, which are known only when the step runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
 }
 
 /// One field that is written there.
@@ -70,44 +76,42 @@ const OF_SPEC: &[&str] = &["policy", "timeout", "input", "retry_safe"];
 /// Every use in a document, in the order of the text.
 pub(super) fn uses(root: &Node) -> Vec<Use> {
     let mut found = Vec::new();
+    let workload = root.get("workload");
     for (index, task) in root.get("workbook").map(Node::items).unwrap_or_default().iter().enumerate() {
         if let Some(tool) = task.get("tool") {
-            found.extend(single(tool, format!("workbook[{index}].tool"), false, &[]));
+            found.extend(single(tool, format!("workbook[{index}].tool"), false, &[], workload));
         }
     }
     for (index, step) in root.get("workflow").map(Node::items).unwrap_or_default().iter().enumerate() {
-        of_step(step, &format!("workflow[{index}]"), &mut found);
+        of_step(step, &format!("workflow[{index}]"), workload, &mut found);
     }
     found
 }
 
-fn of_step(step: &Node, path: &str, found: &mut Vec<Use>) {
-    let mut inputs: Vec<&str> = Vec::new();
-    for given in [step.get("input"), step.get("args")].into_iter().flatten() {
-        inputs.extend(given.entries().iter().map(|(key, _)| key.name.as_str()));
-    }
+fn of_step(step: &Node, path: &str, workload: Option<&Node>, found: &mut Vec<Use>) {
+    let inputs: Vec<&Node> = [step.get("input"), step.get("args")].into_iter().flatten().collect();
     if let Some(cursor) = step.get("loop").and_then(|repeat| repeat.get("cursor")) {
-        found.extend(single(cursor, format!("{path}.loop.cursor"), false, &[]));
+        found.extend(single(cursor, format!("{path}.loop.cursor"), false, &[], workload));
     }
     let Some(tool) = step.get("tool") else { return };
     if tool.is_map() {
-        found.extend(single(tool, format!("{path}.tool"), false, &inputs));
+        found.extend(single(tool, format!("{path}.tool"), false, &inputs, workload));
     }
     for (index, item) in tool.items().iter().enumerate() {
         let path = format!("{path}.tool[{index}]");
         found.extend(match labelled(item) {
-            Some((label, tool)) => single(tool, format!("{path}.{label}"), false, &inputs),
-            None => single(item, path, true, &inputs),
+            Some((label, tool)) => single(tool, format!("{path}.{label}"), false, &inputs, workload),
+            None => single(item, path, true, &inputs, workload),
         });
     }
 }
 
 /// `named`: the tool's `name` is its label and nothing else.
-fn single(node: &Node, path: String, named: bool, inputs: &[&str]) -> Option<Use> {
+fn single(node: &Node, path: String, named: bool, inputs: &[&Node], workload: Option<&Node>) -> Option<Use> {
     let kind = node.get("kind")?.text()?.to_owned();
     let mut fields: Vec<UsedField> = Vec::new();
     for (key, value) in node.entries() {
-        let is_input = key.name == "args" && value.is_map();
+        let is_input = key.name == "args" && gives_input(value);
         let is_label = named && key.name == "name";
         if !matches!(key.name.as_str(), "kind" | "input" | "set" | "spec" | "eval") && !is_input && !is_label {
             fields.push(field(key, value, &path));
@@ -120,12 +124,17 @@ fn single(node: &Node, path: String, named: bool, inputs: &[&str]) -> Option<Use
             fields.push(field(key, value, &format!("{path}.spec")));
         }
     }
-    let mut handed: Vec<String> = inputs.iter().map(|name| (*name).to_owned()).collect();
-    for given in [spec.and_then(|spec| spec.get("input")), node.get("args"), node.get("input")].into_iter().flatten() {
-        handed.extend(given.entries().iter().map(|(key, _)| key.name.clone()));
+    for (name, value) in [("auth", node.get("auth")), ("credential", node.get("credential"))] {
+        if let Some(field) = fields.iter_mut().find(|field| field.name == name && field.literal.is_none()) {
+            field.literal = value.and_then(|value| default_of(value.text()?, workload?)).map(Json::from);
+        }
     }
+    let own = [spec.and_then(|spec| spec.get("input")), node.get("args"), node.get("input")];
+    let given = || inputs.iter().copied().chain(own.into_iter().flatten());
+    let handed = given().flat_map(Node::entries).map(|(key, _)| key.name.clone()).collect();
+    let open = given().any(|input| !input.is_map() && gives_input(input));
     let place = node.place;
-    Some(Use { kind, line: place.line, column: place.column, path, fields, inputs: handed })
+    Some(Use { kind, line: place.line, column: place.column, path, fields, inputs: handed, open })
 }
 
 fn field(key: &Key, value: &Node, above: &str) -> UsedField {
@@ -140,6 +149,13 @@ fn field(key: &Key, value: &Node, above: &str) -> UsedField {
         literal: literal(value),
         ours: FOR_READERS.contains(&name) || TOOL.keys.iter().any(|known| known.name == name),
     }
+}
+
+/// What `{{ name }}` or `{{ workload.name }}` is unless a payload says otherwise.
+fn default_of<'doc>(text: &str, workload: &'doc Node) -> Option<&'doc str> {
+    let name = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.split('|').next()?.trim();
+    let name = ["workload.", "ctx."].iter().find_map(|scope| name.strip_prefix(scope)).unwrap_or(name);
+    workload.get(name)?.text().filter(|default| default.len() <= LONGEST && !is_template(default))
 }
 
 fn given(node: &Node) -> Given {
@@ -193,6 +209,18 @@ workflow:
       - two: {kind: shell, command: [ls], timeout: 1.5}
     next: {arcs: [{step: nowhere}]}
 "#;
+
+    #[test]
+    fn a_credential_that_a_variable_names_is_told() {
+        let text = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a}\nworkload: {pg: orders, n: 1}\n\
+                    workflow:\n- step: start\n  tool:\n  - {kind: postgres, auth: '{{ workload.pg }}', query: q}\n\
+                    \x20 - {kind: postgres, auth: '{{ pg | default(1) }}', query: q}\n\
+                    \x20 - {kind: postgres, auth: '{{ other }}', query: q}\n\
+                    \x20 - {kind: postgres, auth: own, query: q}\n";
+        let read = read(text, false);
+        let told: Vec<_> = read.uses.iter().map(|one| one.fields[0].literal.clone()).collect();
+        assert_eq!(told, [Some("orders".into()), Some("orders".into()), None, Some("own".into())]);
+    }
 
     #[test]
     fn every_use_is_listed_even_when_the_document_has_errors() {

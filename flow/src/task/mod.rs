@@ -53,6 +53,10 @@ pub struct Spec {
     pub keychain: Keychain,
 }
 
+/// The name in a tool's `input` under which an expression stands that gives all of it: `input: "{{ row }}"`. Fields beside
+/// it win.
+pub const WHOLE: &str = "*";
+
 /// One tool of a step, with its templates as they were written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Action, Rule, Spec, Tool};
-use crate::template::{Guard, References, RenderError, Tree, Value, keychain};
+use super::{Action, Rule, Spec, Tool, WHOLE};
+use crate::template::{Guard, References, RenderError, Template, Tree, Value, keychain};
 
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -24,7 +24,9 @@ pub(super) struct Planned {
     pub label: String,
     pub kind: String,
     pub config: Tree,
-    pub input: Vec<(String, Tree)>,
+    /// What gives all of the input, if that is how it is written.
+    pub whole: Option<Tree>,
+    pub input: Vec<(Template, Tree)>,
     pub set: Vec<Assignment>,
     pub rules: Vec<PlannedRule>,
     pub timeout_ms: Option<u64>,
@@ -83,12 +85,14 @@ fn planned(tool: Tool) -> Result<Planned, RenderError> {
         rule.when.iter().for_each(|when| after.add_guard(when));
         add_values(&mut after, &rule.set);
     }
-    let Json::Object(input) = input else { unreachable!("it was made of an object") };
+    let Json::Object(mut input) = input else { unreachable!("it was made of an object") };
+    let whole = input.remove(WHOLE);
     Ok(Planned {
         config: Tree::compile(&config)?,
+        whole: whole.as_ref().map(Tree::compile).transpose()?,
         input: input
             .into_iter()
-            .map(|(name, value)| Ok((name, Tree::compile(&value)?)))
+            .map(|(name, value)| Ok((Template::compile(&name)?, Tree::compile(&value)?)))
             .collect::<Result<_, RenderError>>()?,
         set: assignments(&tool.set, false)?,
         rules: tool.rules.into_iter().map(planned_rule).collect::<Result<_, _>>()?,

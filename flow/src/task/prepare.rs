@@ -8,7 +8,7 @@ use super::plan::Planned;
 use super::scope::Scope;
 use super::turn::{Action, Call, Execute};
 use super::{TOLD, VARIABLES};
-use crate::template::{RenderError, from_json, is_truthy, payload_of};
+use crate::template::{Cause, RenderError, from_json, is_truthy, payload_of};
 
 type Fields = Map<String, Json>;
 
@@ -73,8 +73,11 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
 fn rendered(tool: &Planned, scope: &Scope<'_>) -> Result<(Fields, Fields), RenderError> {
     let context = scope.context(&tool.before, []);
     let mut input: Fields = scope.bound().map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
+    if let Some(whole) = &tool.whole {
+        input.extend(object(whole.render(&context)?)?);
+    }
     for (name, value) in &tool.input {
-        input.insert(name.clone(), value.render(&context)?);
+        input.insert(name.render_text(&context)?, value.render(&context)?);
     }
     let config = match tool.config.constant() {
         Some(constant) => constant.clone(),
@@ -86,6 +89,27 @@ fn rendered(tool: &Planned, scope: &Scope<'_>) -> Result<(Fields, Fields), Rende
         Json::Object(config) => Ok((input, config)),
         _ => unreachable!("an object renders as an object"),
     }
+}
+
+/// The input that one expression gives: an object, the JSON of one, or nothing.
+fn object(given: Json) -> Result<Fields, RenderError> {
+    let given = match given {
+        Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),
+        other => other,
+    };
+    match given {
+        Json::Object(fields) => Ok(fields),
+        Json::Null => Ok(Fields::new()),
+        other => {
+            let cause = Cause::Failed(format!("it gives {}, and an input is an object", shortened(&other)));
+            Err(RenderError::new("input", None, cause))
+        }
+    }
+}
+
+fn shortened(value: &Json) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 80 { text } else { text.chars().take(80).chain(['…']).collect() }
 }
 
 /// The payload that goes to the tool beside its arguments, by its sha256: what `body_ref` refers to, and for an artefact
@@ -137,7 +161,7 @@ fn execute(tool: &Planned, input: Fields, config: Fields, visit: u32) -> Result<
         }
     };
     let mut payload = input;
-    if tool.input.is_empty() {
+    if tool.input.is_empty() && tool.whole.is_none() {
         match config.get("payload") {
             None | Some(Json::Null) => {}
             Some(Json::Object(fields)) => payload.extend(fields.clone()),

@@ -5,6 +5,7 @@
 //! name. Only a template with statements is one of the engine's own, in an environment of its own, which costs little
 //! since environments share everything but their templates.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use minijinja::{Environment, Error, Expression, Value};
@@ -14,7 +15,7 @@ use super::environment::{TEMPLATE, base, with_template};
 use super::error::{Cause, RenderError};
 use super::path::Path;
 use super::split::{Part, split};
-use super::value::{to_json, write_text};
+use super::value::{from_json, to_json, write_text};
 use super::{Context, TEXT_BYTES, is_template};
 
 #[derive(Debug)]
@@ -27,7 +28,11 @@ pub struct Template {
 enum Kind {
     /// No template at all.
     Plain,
-    Lone(Code),
+    /// `json`: its last filter is `tojson`, and what that gives is the value and not its text.
+    Lone {
+        code: Code,
+        json: bool,
+    },
     Mixed(Vec<Piece>),
     Statements(Box<Environment<'static>>),
 }
@@ -56,7 +61,7 @@ impl Template {
 
     /// A text that is an expression without braces around it.
     pub fn expression(text: &str) -> Result<Self, RenderError> {
-        Ok(Self { text: text.to_owned(), kind: Kind::Lone(compile_code(text, text, 0)?) })
+        Ok(Self { text: text.to_owned(), kind: Kind::Lone { code: compile_code(text, text, 0)?, json: false } })
     }
 
     /// Whether rendering gives the text itself.
@@ -64,19 +69,28 @@ impl Template {
         matches!(self.kind, Kind::Plain)
     }
 
+    /// Names that a template with statements takes from outside, as the engine tells them; those of functions are among
+    /// them. Nothing for a template without, whose names [`References`](super::References) knows.
+    pub(crate) fn names(&self) -> Option<BTreeSet<String>> {
+        let Kind::Statements(environment) = &self.kind else { return None };
+        let template = environment.get_template(TEMPLATE).ok()?;
+        Some(template.undeclared_variables(false).into_iter().collect())
+    }
+
     /// With its native type, if it is a lone expression.
     pub fn render(&self, context: &Context) -> Result<Value, RenderError> {
         match &self.kind {
             Kind::Plain => Ok(Value::from(self.text.as_str())),
-            Kind::Lone(code) => self.evaluate(code, context),
+            Kind::Lone { code, json } => self.evaluate(code, context).map(|value| native(value, *json)),
             Kind::Mixed(_) | Kind::Statements(_) => self.render_text(context).map(Value::from),
         }
     }
 
     pub fn render_json(&self, context: &Context) -> Result<Json, RenderError> {
         match &self.kind {
-            Kind::Lone(code) => {
-                to_json(&self.evaluate(code, context)?).map_err(|cause| RenderError::new(&self.text, None, cause))
+            Kind::Lone { code, json } => {
+                let value = native(self.evaluate(code, context)?, *json);
+                to_json(&value).map_err(|cause| RenderError::new(&self.text, None, cause))
             }
             _ => self.render_text(context).map(Json::String),
         }
@@ -86,7 +100,7 @@ impl Template {
         let mut out = String::new();
         match &self.kind {
             Kind::Plain => out.push_str(&self.text),
-            Kind::Lone(code) => self.write(code, context, &mut out)?,
+            Kind::Lone { code, .. } => self.write(code, context, &mut out)?,
             Kind::Mixed(pieces) => {
                 for piece in pieces {
                     match piece {
@@ -138,7 +152,7 @@ fn compile(text: &str) -> Result<Kind, RenderError> {
     let is_blank = |part: &&Part| matches!(part, Part::Text(text) if text.trim().is_empty());
     let mut code = parts.iter().filter(|part| !is_blank(part));
     if let (Some(Part::Expression(lone, lines)), None) = (code.next(), code.next()) {
-        return Ok(Kind::Lone(compile_code(text, lone, *lines)?));
+        return Ok(Kind::Lone { code: compile_code(text, lone, *lines)?, json: ends_in_json(lone) });
     }
     let pieces = parts.into_iter().map(|part| {
         Ok(match part {
@@ -147,6 +161,25 @@ fn compile(text: &str) -> Result<Kind, RenderError> {
         })
     });
     pieces.collect::<Result<_, _>>().map(Kind::Mixed)
+}
+
+/// Whether code ends in `| tojson`, without a word on how it is to look.
+fn ends_in_json(code: &str) -> bool {
+    let code = code.trim_end();
+    let code = code.strip_suffix("()").unwrap_or(code);
+    let before = ["tojson", "to_json"].iter().find_map(|filter| code.strip_suffix(filter));
+    before.is_some_and(|before| before.trim_end().ends_with('|'))
+}
+
+/// A value for its JSON, unless that is the JSON of a text: whoever asks for that wants its quotes.
+fn native(value: Value, json: bool) -> Value {
+    if !json {
+        return value;
+    }
+    match value.as_str().map(serde_json::from_str::<Json>) {
+        None | Some(Err(_) | Ok(Json::String(_))) => value,
+        Some(Ok(read)) => from_json(&read),
+    }
 }
 
 fn compile_code(text: &str, code: &str, lines: usize) -> Result<Code, RenderError> {

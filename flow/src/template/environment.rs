@@ -13,7 +13,7 @@ use super::context::NOW;
 use super::error::Cause;
 use super::keychain::CREDENTIALS;
 use super::value::write_text;
-use super::{FUEL, TEXT_BYTES, filters};
+use super::{FUEL, TEXT_BYTES, filters, methods};
 
 /// The name of the one template in an environment that has one.
 pub(super) const TEMPLATE: &str = "template";
@@ -51,6 +51,7 @@ fn build() -> Environment<'static> {
         credentials.get_item(&alias)?.get_attr("token")
     });
     filters::add(&mut environment);
+    methods::add(&mut environment);
     environment
 }
 

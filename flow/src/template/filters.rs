@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
+mod more;
+
 use super::environment::refusal;
 use super::value::{from_json, to_json, write_text};
 use super::{TEXT_BYTES, VALUE_BYTES};
@@ -18,13 +20,90 @@ use super::{TEXT_BYTES, VALUE_BYTES};
 /// The most items a filter makes out of nothing, and the widest indentation.
 const FILL: usize = 10_000;
 
+/// Every filter there is, for those who look for the one that was meant.
+pub(super) const NAMES: &[&str] = &[
+    "abs",
+    "attr",
+    "b64decode",
+    "b64encode",
+    "batch",
+    "bool",
+    "capitalize",
+    "center",
+    "chain",
+    "combine",
+    "count",
+    "d",
+    "default",
+    "dict2items",
+    "dictsort",
+    "e",
+    "escape",
+    "first",
+    "flatten",
+    "float",
+    "format",
+    "from_json",
+    "fromjson",
+    "get",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "items2dict",
+    "join",
+    "keys",
+    "last",
+    "len",
+    "length",
+    "lines",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "split",
+    "strftime",
+    "string",
+    "sum",
+    "ternary",
+    "title",
+    "to_json",
+    "to_nice_json",
+    "tojson",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+    "values",
+    "wordcount",
+    "zip",
+];
+
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("int", int);
     environment.add_filter("float", float);
     environment.add_filter("default", default);
     environment.add_filter("d", default);
-    environment.add_filter("tojson", tojson);
-    environment.add_filter("fromjson", fromjson);
+    for name in ["tojson", "to_json"] {
+        environment.add_filter(name, tojson);
+    }
+    environment.add_filter("to_nice_json", |value: Value| pretty(&to_json(&value).map_err(refusal)?, 4));
+    for name in ["fromjson", "from_json"] {
+        environment.add_filter(name, fromjson);
+    }
     environment.add_filter("replace", replace);
     for name in ["length", "len", "count"] {
         environment.add_filter(name, length);
@@ -49,13 +128,14 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("batch", batch);
     environment.add_filter("slice", slice);
     environment.add_filter("format", format);
+    more::add(environment);
 }
 
-fn failed(message: impl Into<String>) -> Error {
+pub(super) fn failed(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-fn text(value: &Value) -> Result<String, Error> {
+pub(super) fn text(value: &Value) -> Result<String, Error> {
     let mut out = String::new();
     write_text(value, &mut out, VALUE_BYTES).map_err(refusal)?;
     Ok(out)
@@ -138,7 +218,10 @@ fn default(value: Value, other: Option<Value>, falsy: Option<bool>, options: Kwa
 fn tojson(value: Value, indent: Option<usize>, options: Kwargs) -> Result<String, Error> {
     let indent = named(indent, &options, "indent")?;
     let json = to_json(&value).map_err(refusal)?;
-    let Some(indent) = indent else { return Ok(json.to_string()) };
+    indent.map_or_else(|| Ok(json.to_string()), |indent| pretty(&json, indent))
+}
+
+fn pretty(json: &Json, indent: usize) -> Result<String, Error> {
     let spaces = " ".repeat(indent.min(16));
     let mut out = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut out, PrettyFormatter::with_indent(spaces.as_bytes()));
@@ -152,16 +235,23 @@ fn fromjson(value: Value) -> Result<Value, Error> {
     Ok(from_json(&json))
 }
 
-fn replace(value: Value, from: Value, to: Value) -> Result<String, Error> {
-    let (value, from, to) = (text(&value)?, text(&from)?, text(&to)?);
-    if to.len() > from.len() {
-        let found = value.matches(from.as_str()).count();
-        bound(value.len().saturating_add(found.saturating_mul(to.len() - from.len())))?;
-    }
-    Ok(value.replace(&from, &to))
+fn replace(value: Value, from: Value, to: Value, times: Option<usize>, options: Kwargs) -> Result<String, Error> {
+    let times = named(times, &options, "count")?;
+    replaced(&value, &from, &to, times)
 }
 
-fn bound(bytes: usize) -> Result<(), Error> {
+/// As often as it is found, or so many times from the left.
+pub(super) fn replaced(value: &Value, from: &Value, to: &Value, times: Option<usize>) -> Result<String, Error> {
+    let (value, from, to) = (text(value)?, text(from)?, text(to)?);
+    let times = times.unwrap_or(usize::MAX);
+    if to.len() > from.len() {
+        let found = value.matches(from.as_str()).take(times).count();
+        bound(value.len().saturating_add(found.saturating_mul(to.len() - from.len())))?;
+    }
+    Ok(value.replacen(&from, &to, times))
+}
+
+pub(super) fn bound(bytes: usize) -> Result<(), Error> {
     if bytes > TEXT_BYTES { Err(Error::from(ErrorKind::WriteFailure)) } else { Ok(()) }
 }
 
@@ -182,7 +272,7 @@ fn trim(value: Value, characters: Option<Value>) -> Result<String, Error> {
     Ok(value.trim_matches(characters.as_slice()).to_owned())
 }
 
-fn split(value: Value, separator: Option<Value>, times: Option<usize>) -> Result<Vec<String>, Error> {
+pub(super) fn split(value: Value, separator: Option<Value>, times: Option<usize>) -> Result<Vec<String>, Error> {
     if is_nothing(&value) {
         return Ok(Vec::new());
     }
@@ -198,31 +288,41 @@ fn split(value: Value, separator: Option<Value>, times: Option<usize>) -> Result
     Ok(value.splitn(most, &separator).map(str::to_owned).collect())
 }
 
-fn join(value: Value, separator: Option<Value>) -> Result<String, Error> {
+fn join(value: Value, separator: Option<Value>, attribute: Option<String>, options: Kwargs) -> Result<String, Error> {
+    let separator = separator.or(options.get::<Option<Value>>("d")?);
+    let attribute = named(attribute, &options, "attribute")?;
     let separator = separator.as_ref().map(text).transpose()?.unwrap_or_default();
+    joined(&value, &separator, attribute.as_deref())
+}
+
+/// Items as text with another text between them; of each item the attribute, if one is named (`user.name`).
+pub(super) fn joined(value: &Value, separator: &str, attribute: Option<&str>) -> Result<String, Error> {
     let mut out = String::new();
     for (place, item) in value.try_iter()?.enumerate() {
         if place > 0 {
-            out.push_str(&separator);
+            out.push_str(separator);
         }
+        let item = attribute.map_or(item.clone(), |attribute| {
+            attribute.split('.').fold(item, |item, part| item.get_attr(part).unwrap_or(Value::UNDEFINED))
+        });
         write_text(&item, &mut out, TEXT_BYTES).map_err(refusal)?;
     }
     Ok(out)
 }
 
-fn keys(value: Value) -> Result<Vec<Value>, Error> {
+pub(super) fn keys(value: Value) -> Result<Vec<Value>, Error> {
     Ok(fields(&value)?.into_iter().map(|(name, _)| name).collect())
 }
 
-fn values(value: Value) -> Result<Vec<Value>, Error> {
+pub(super) fn values(value: Value) -> Result<Vec<Value>, Error> {
     Ok(fields(&value)?.into_iter().map(|(_, field)| field).collect())
 }
 
-fn pairs(value: Value) -> Result<Vec<Value>, Error> {
+pub(super) fn pairs(value: Value) -> Result<Vec<Value>, Error> {
     Ok(fields(&value)?.into_iter().map(|(name, field)| Value::from(vec![name, field])).collect())
 }
 
-fn get(value: Value, key: Value, other: Option<Value>) -> Value {
+pub(super) fn get(value: Value, key: Value, other: Option<Value>) -> Value {
     let found = value.get_item(&key).unwrap_or(Value::UNDEFINED);
     if found.is_undefined() { other.unwrap_or(Value::UNDEFINED) } else { found }
 }
@@ -282,6 +382,6 @@ fn slice(state: &State, value: Value, count: usize, fill: Option<Value>) -> Resu
     minijinja::filters::slice(state, value, count, fill)
 }
 
-fn few(count: usize) -> Result<(), Error> {
+pub(super) fn few(count: usize) -> Result<(), Error> {
     if count > FILL { Err(failed(format!("{count} is more than {FILL}"))) } else { Ok(()) }
 }

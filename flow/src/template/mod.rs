@@ -1,8 +1,9 @@
 //! Expressions and text in playbooks.
 //!
 //! A text with `{{ }}` or `{% %}` in it is a template; every other text is itself. A template that is one lone
-//! `{{ expression }}` gives the expression's own value: a list stays a list and a number a number. Anything else gives
-//! text. Types are never guessed from text: `"007"` is a text of three characters.
+//! `{{ expression }}` gives the expression's own value: a list stays a list and a number a number, also behind `| tojson`,
+//! which is there for templates that are more than that. Anything else gives text. Types are never guessed from text:
+//! `"007"` is a text of three characters.
 //!
 //! The engine is minijinja; what differs from its defaults is in [`environment`](self) (filters, how values become
 //! text, limits) and in [`Context`] (names, layers, `ctx`). Templates are compiled once ([`Template`], [`Tree`],
@@ -22,11 +23,13 @@ mod error;
 mod filters;
 mod guard;
 mod keychain;
+mod methods;
 mod path;
 mod references;
 mod split;
 mod step;
 mod tree;
+mod unknown;
 mod value;
 
 #[cfg(test)]
@@ -46,6 +49,7 @@ pub use minijinja::Value;
 pub use references::References;
 pub use step::{payload_address, payload_of, step_value};
 pub use tree::Tree;
+pub use unknown::{Unknown, unknown, unknown_in_guard};
 pub use value::{from_json, is_truthy, to_json};
 
 use crate::cache::Cache;

@@ -107,10 +107,16 @@ fn filters_do_what_playbooks_expect_of_them() {
         ("{{ 0 | d(5) }}", json!(0)),
         ("{{ 0 | default(5, boolean=true) }}", json!(5)),
         ("{{ 'x' | int(default=5) }}{{ 'x' | float(default=1) }}", json!("51")),
-        ("{{ map | tojson }}", json!(r#"{"b":1,"a":{"x":[10,20]}}"#)),
+        ("{{ map | tojson }}", json!({"b": 1, "a": {"x": [10, 20]}})),
+        ("{{ list|to_json() }}", json!([1, 2, 3])),
+        ("{{ n | tojson }}", json!(7)),
         ("{{ html | tojson }}", json!(r#""<a href='x'>&</a>""#)),
-        ("{{ missing | tojson }}", json!("null")),
+        ("{{ missing | tojson }}", json!(null)),
         ("{{ [1] | tojson(indent=1) }}", json!("[\n 1\n]")),
+        ("{{ [1] | to_nice_json }}", json!("[\n    1\n]")),
+        ("{{ map | tojson | length }}", json!(24)),
+        ("{{ map | tojson }};", json!(r#"{"b":1,"a":{"x":[10,20]}};"#)),
+        ("{{ (map | tojson) }}", json!(r#"{"b":1,"a":{"x":[10,20]}}"#)),
         ("{{ '{\"a\": [1]}' | fromjson }}", json!({"a": [1]})),
         ("{{ quote | replace(\"'\", \"''\") }}", json!("it''s")),
         ("{{ map | tojson | replace('\"', \"'\") }}", json!("{'b':1,'a':{'x':[10,20]}}")),
@@ -149,8 +155,69 @@ fn filters_do_what_playbooks_expect_of_them() {
             json!("truetruefalsefalse"),
         ),
         ("{{ 'a' in 'cat' and 2 in list and 'b' in map }}", json!(true)),
+        ("{{ 'aaa' | replace('a', 'b', 2) }}{{ 'aa' | replace('a', 'b', count=1) }}", json!("bbaba")),
+        ("{{ rows | join(',', attribute='id') }}{{ rows | sum(attribute='id') }}", json!("1,23")),
+        ("{{ rows | groupby('id') | length }}{{ rows | rejectattr('id', 'eq', 1) | list | length }}", json!("21")),
+        ("{{ 7.256 | round(2) }}{{ '2' | int | abs }}{{ list | max }}", json!("7.2623")),
+        ("{{ {'a': 1} | combine({'b': 2}, {'a': 3}) }}", json!({"a": 3, "b": 2})),
+        ("{{ {'a': 1} | dict2items }}", json!([{"key": "a", "value": 1}])),
+        ("{{ [{'key': 'a', 'value': 1}] | items2dict }}", json!({"a": 1})),
+        ("{{ [1, [2, [3]]] | flatten }}", json!([1, 2, 3])),
+        ("{{ [1, [2, [3]]] | flatten(levels=1) }}", json!([1, 2, [3]])),
+        ("{{ now() | strftime('%Y/%m/%d %H:%M') }}", json!("2023/11/14 22:13")),
+        ("{{ 86400 | strftime('%d') }}", json!("02")),
+        ("{{ yes | ternary('a', 'b') }}{{ nil | ternary('a', 'b') }}", json!("ab")),
+        ("{{ 'one two three four' | truncate(11, leeway=0) }}", json!("one two...")),
+        ("{{ 'one two three four' | truncate(9, true, '~', leeway=0) }}", json!("one two ~")),
+        ("{{ 'short' | truncate(3) }}", json!("short")),
+        ("{{ 'a b/c&d' | urlencode }}", json!("a%20b/c%26d")),
+        ("{{ {'q': 'a b', 'n': 1} | urlencode }}", json!("q=a%20b&n=1")),
+        ("{{ 'one two' | wordcount }}{{ 'x' | center(3) }}", json!("2 x ")),
     ] {
         assert_eq!(render(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn values_have_the_methods_of_python() {
+    for (text, expected) in [
+        ("{{ map.get('b') }}", json!(1)),
+        ("{{ map.get('z') }}", json!(null)),
+        ("{{ map.get('z', 9) }}", json!(9)),
+        ("{{ missing.get('z', 9) }}", json!(9)),
+        ("{{ map.keys() }}", json!(["b", "a"])),
+        ("{{ map.values() | first }}", json!(1)),
+        ("{% for k, v in map.items() %}{{ k }}{% endfor %}", json!("ba")),
+        ("{{ ' Ada '.strip() }}{{ 'xax'.strip('x') }}{{ 'xa'.lstrip('x') }}{{ 'ax'.rstrip('x') }}", json!("Adaaaa")),
+        (
+            "{{ name.upper() }}{{ 'ADA'.lower() }}{{ 'ada love'.title() }}{{ 'aDA'.capitalize() }}",
+            json!("ADAadaAda LoveAda"),
+        ),
+        ("{{ 'a,b,c'.split(',') }}", json!(["a", "b", "c"])),
+        ("{{ 'a,b,c'.split(',', 1) }}", json!(["a", "b,c"])),
+        ("{{ 'a\nb'.splitlines() }}", json!(["a", "b"])),
+        ("{{ ', '.join(list) }}", json!("1, 2, 3")),
+        ("{{ 'aaa'.replace('a', 'b') }}{{ 'aaa'.replace('a', 'b', 1) }}", json!("bbbbaa")),
+        ("{{ name.startswith('a') }}{{ name.endswith(['x', 'a']) }}{{ name.startswith('x') }}", json!("truetruefalse")),
+        (
+            "{{ name.find('d') }}{{ name.find('x') }}{{ name.count('a') }}{{ list.count(2) }}{{ list.index(3) }}",
+            json!("1-1212"),
+        ),
+        ("{{ 'pre_x'.removeprefix('pre_') }}{{ 'x.py'.removesuffix('.py') }}", json!("xx")),
+        ("{{ '7'.zfill(3) }}{{ '-7'.zfill(3) }}{{ code.isdigit() }}{{ name.isdigit() }}", json!("007-07truefalse")),
+        ("{{ '{} and {}'.format(n, name) }}{{ '{1}{0}'.format('a', 'b') }}", json!("7 and adaba")),
+    ] {
+        assert_eq!(render(text), expected, "{text}");
+    }
+    for (text, part) in [
+        ("{{ name.nosuch() }}", "no method named nosuch"),
+        ("{{ list.append(1) }}", "no method named append"),
+        ("{{ '{:.2f}'.format(n) }}", "filter `format`"),
+        ("{{ list.index(9) }}", "not in the list"),
+        ("{{ name.zfill(1000000) }}", "more than"),
+    ] {
+        let error = fails(text);
+        assert!(error.to_string().contains(part), "{text}: {error}");
     }
 }
 

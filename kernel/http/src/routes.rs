@@ -107,6 +107,10 @@ pub static ROUTES: &[Route] = routes! {
     POST   "/api/internal/events/project"        Service internal::project;
 };
 
+/// Names that clients and playbooks of before know, and the rows that answer.
+const OTHER_NAMES: &[(&str, &str)] =
+    &[("/api/health", "/health"), ("/api/ready", "/ready"), ("/api/metrics", "/metrics")];
+
 /// The label of requests that have no row.
 pub const UNMATCHED: &str = "unmatched";
 
@@ -143,6 +147,7 @@ impl RawArgs {
 /// The row of a request. `HEAD` is `GET` without its body, which the connection leaves out.
 pub fn find(method: &Method, path: &str) -> Found {
     let path = decode(path);
+    let path = OTHER_NAMES.iter().find(|(other, _)| *other == path).map_or(path, |(_, own)| (*own).to_owned());
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let mut others = Vec::new();
     // A client that sends a brace means no placeholder of ours.
@@ -251,6 +256,13 @@ mod tests {
         let (template, args) = row(Method::GET, "/api/credentials/pg_k8s/audit").expect("a route");
         assert_eq!((template, args.name.as_str()), ("/api/credentials/{name}/audit", "pg_k8s"));
         assert_eq!(row(Method::DELETE, "/api/credentials/pg").expect("a route").0, "/api/credentials/{name}");
+    }
+
+    #[test]
+    fn a_row_answers_under_the_names_it_had_before() {
+        for (other, own) in OTHER_NAMES {
+            assert_eq!(row(Method::GET, other).expect("a route").0, *own);
+        }
     }
 
     #[test]

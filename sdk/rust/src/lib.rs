@@ -52,6 +52,8 @@ pub mod arrow;
 pub mod harness;
 #[cfg(feature = "json")]
 pub mod json;
+#[cfg(all(feature = "json", feature = "tool"))]
+pub mod options;
 #[cfg(feature = "tool")]
 pub mod tool;
 

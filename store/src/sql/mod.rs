@@ -20,6 +20,7 @@ use crate::payloads::SealedPayload;
 mod cells;
 mod hidden;
 mod named;
+pub mod placed;
 pub mod postgres;
 pub mod script;
 pub mod sqlite;
@@ -49,7 +50,7 @@ pub struct Request {
 pub enum Parameters {
     #[default]
     None,
-    /// `$1`, `$2`, ...; each statement takes those it mentions.
+    /// `$1`, `$2`, ...; each statement takes those it mentions. [`placed`] makes them of `%s`.
     Positional(Vec<Value>),
     /// `:name` or `%(name)s`.
     Named(Map<String, Value>),

@@ -113,6 +113,8 @@ impl Stage {
         let scripts = world.scripts.path().display().to_string();
         let server = Server::start_with(&[
             ("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true"),
+            // Playbooks say `verify_ssl: false` where they mean servers of a test.
+            ("NOETL_POLICY_INSECURE_TLS", "true"),
             ("NOETL_ENGINE_FAILURES", if failures == Failures::Lenient { "lenient" } else { "strict" }),
             ("NOETL_FILES_FOLDER", scripts.as_str()),
         ]);

@@ -37,7 +37,7 @@ fn field(name: &str, given: Given) -> UsedField {
 
 fn used(fields: Vec<UsedField>) -> Use {
     let path = "workflow[0].tool".to_owned();
-    Use { kind: "http".to_owned(), line: 6, column: 1, path, fields, inputs: Vec::new() }
+    Use { kind: "http".to_owned(), line: 6, column: 1, path, fields, inputs: Vec::new(), open: false }
 }
 
 fn told(used: &Use, strict: bool) -> Vec<(Severity, String, Option<String>)> {

@@ -30,6 +30,9 @@ pub struct Use {
     /// Names the tool is handed in its `input`.
     #[serde(default)]
     pub inputs: Vec<String>,
+    /// Whether it is handed others too, which are known only when the step runs.
+    #[serde(default)]
+    pub open: bool,
 }
 
 /// One field that is written there.
@@ -113,6 +116,21 @@ pub fn absent(used: &Use) -> Problem {
     }
 }
 
+/// Fields that name a credential, and the names, as far as they are known before the step runs.
+pub fn credentials(used: &Use) -> impl Iterator<Item = (&UsedField, &str)> {
+    let fields = used.fields.iter().filter(|field| matches!(field.name.as_str(), "auth" | "credential"));
+    fields
+        .filter_map(|field| Some((field, field.literal.as_ref()?.as_str()?.trim())))
+        .filter(|(_, name)| !name.is_empty())
+}
+
+/// That the wallet has no such credential. A payload may name another one, and one may be added: it is a warning.
+pub fn no_credential(field: &UsedField, kind: &str, name: &str) -> Problem {
+    let message = format!("there is no credential `{name}`: the step fails until the wallet has it");
+    let types = if matches!(kind, "postgres" | "nats") { format!(" --type {kind}") } else { String::new() };
+    at(field, Severity::Warning, message, Some(format!("`noetl credential add {name}{types}` adds it")))
+}
+
 struct Check<'a> {
     used: &'a Use,
     tool: &'a Description,
@@ -169,6 +187,9 @@ impl Check<'_> {
     }
 
     fn missing(&self) -> Vec<Problem> {
+        if self.used.open {
+            return Vec::new();
+        }
         let mut told: Vec<&str> = Vec::new();
         let mut found = Vec::new();
         for field in self.tool.fields.iter().filter(|field| field.required && field.default.is_none()) {

@@ -45,6 +45,22 @@ fn a_tool_gets_its_rendered_configuration_and_input() {
 }
 
 #[test]
+fn an_input_may_be_one_expression_and_names_may_be_templates() {
+    let inputs = json!({"context": {"row": {"id": 4, "name": "x"}, "text": "{\"id\": 5}", "key": "k", "n": 7},
+        "bind": {"_index": 0}});
+    let given = |input: Json| {
+        let spec = object(tool("t", json!({"config": {"n": "{{ id }}"}, "input": input})));
+        Kernel::default().run(&spec, &inputs, &mut answers([Ok(json!(1))]))
+    };
+    let ran = given(json!({"*": "{{ row }}", "name": "own", "{{ key }}": 1}));
+    assert_eq!(ran.arguments(0), json!({"n": 4, "input": {"_index": 0, "id": 4, "name": "own", "k": 1}}));
+    assert_eq!(given(json!({"*": "{{ text }}"})).arguments(0)["input"], json!({"_index": 0, "id": 5}));
+    assert_eq!(given(json!({"*": "{{ missing }}"})).arguments(0)["input"], json!({"_index": 0}));
+    let wrong = given(json!({"*": "{{ n }}"}));
+    assert_eq!(wrong.code(), Some("template"), "a number is no input");
+}
+
+#[test]
 fn data_that_looks_like_a_template_is_not_rendered() {
     let spec = object(tool("t", json!({"config": {"a": "{{ text }}", "b": "{{ item }}"}})));
     let inputs = json!({"context": {"text": "{{ secret }}", "secret": "s"}, "bind": {"item": "{{ secret }}"}});

@@ -3,7 +3,7 @@
 //! The orchestrator knows the language and no tool. It lists where the playbook calls which, and that list is held against
 //! what the tools of this tenant say about themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -83,7 +83,8 @@ impl Engine {
 
     async fn check(&self, tenant: &Tenant, text: &str, strict: bool) -> Result<Checked, EngineError> {
         let mut checked = self.read(text, strict).await?;
-        let told = self.tool_problems(tenant, &checked, strict).await;
+        let mut told = self.tool_problems(tenant, &checked, strict).await;
+        told.extend(self.missing_credentials(tenant, &checked).await);
         checked.problems.extend(told.iter().filter_map(|problem| serde_json::to_value(problem).ok()));
         let place = |problem: &Value| (problem["line"].as_u64(), problem["column"].as_u64());
         // What is about the document as a whole stays behind; the sort keeps the order of equals.
@@ -113,6 +114,30 @@ impl Engine {
             }
             if let Some(Some(tool)) = known.get(used.kind.as_str()) {
                 found.extend(problems(used, tool, strict));
+            }
+        }
+        found.truncate(uses::MOST);
+        found
+    }
+
+    /// Credentials that the playbook names and the tenant does not have; each is told where it is named first.
+    async fn missing_credentials(&self, tenant: &Tenant, checked: &Checked) -> Vec<uses::Problem> {
+        // Code names credentials where it uses them.
+        let mut all = checked.uses();
+        all.retain(|used| !matches!(used.kind.as_str(), "python" | "javascript"));
+        let Some(kernel) = self.kernel.upgrade() else { return Vec::new() };
+        if all.iter().all(|used| uses::credentials(used).next().is_none()) {
+            return Vec::new();
+        }
+        // A wallet that cannot be read says so when it is used.
+        let Ok(kept) = kernel.wallet().list(Some(tenant.clone())).await else { return Vec::new() };
+        let mut known: BTreeSet<&str> = kept.iter().map(|record| record.alias.as_str()).collect();
+        let mut found = Vec::new();
+        for used in &all {
+            for (field, name) in uses::credentials(used) {
+                if known.insert(name) {
+                    found.push(uses::no_credential(field, &used.kind, name));
+                }
             }
         }
         found.truncate(uses::MOST);

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_sdk::Failure;
 use noetl_sdk::nats::{Message, Server};
+use noetl_sdk::{Failure, options};
 use serde_json::{Map, Value, json};
 
 /// Most messages of one fetch, and the longest wait for the first of them.
@@ -21,20 +21,10 @@ pub fn server(options: &mut Map<String, Value>) -> Result<Server, Failure> {
         }
         found
     };
-    let credential = match take(&["auth", "credential"]) {
-        None => None,
-        Some(Value::String(alias)) => Some(alias),
-        Some(Value::Object(fields)) => {
-            let named = ["credential", "alias", "name", "key"].iter().find_map(|name| fields.get(*name)?.as_str());
-            let named =
-                named.ok_or_else(|| Failure::invalid_input("`auth` does not name a credential: write its alias"));
-            Some(named?.to_owned())
-        }
-        Some(other) => return Err(Failure::invalid_input(format_args!("`auth` is `{other}`; write an alias"))),
-    };
+    let credential = options::alias("auth", take(&["auth", "credential"]).as_ref())?;
     let mut text = |names: &[&str]| take(names).as_ref().and_then(word).filter(|text| !text.is_empty());
     Ok(Server {
-        credential: credential.filter(|alias| !alias.trim().is_empty()),
+        credential,
         url: text(&["url", "nats_url"]),
         user: text(&["user", "username", "nats_user"]),
         password: text(&["password", "nats_password"]),

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_sdk::Failure;
+use noetl_sdk::{Failure, options};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -10,9 +10,25 @@ use serde_json::{Map, Value, json};
 /// What is read at once.
 const LARGEST: u64 = 64 << 20;
 
+/// Every option. The engine has followed the reference, and what it leads to is the call's body; it also ends a call that
+/// takes longer than it may.
+const KNOWN: [&str; 11] = [
+    "action",
+    "encoding",
+    "value",
+    "data",
+    "media_type",
+    "input",
+    "result_ref",
+    "ref",
+    "uri",
+    "timeout",
+    "timeout_seconds",
+];
+
 /// The tool's options.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Options {
     action: Option<String>,
     encoding: Option<String>,
@@ -20,12 +36,6 @@ pub struct Options {
     data: Option<Value>,
     media_type: Option<String>,
     input: Option<Map<String, Value>>,
-    /// The engine has followed it; what it leads to is the call's body.
-    #[serde(rename = "result_ref", alias = "ref", alias = "uri")]
-    _reference: Option<IgnoredAny>,
-    /// The engine ends a call that takes longer.
-    #[serde(rename = "timeout", alias = "timeout_seconds")]
-    _timeout: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +54,12 @@ pub enum Ask {
 }
 
 impl Options {
+    pub fn read(arguments: &str) -> Result<Self, Failure> {
+        let mut given: Map<String, Value> = serde_json::from_str(arguments)?;
+        options::keep_known("artifact", &mut given, &KNOWN);
+        Ok(serde_json::from_value(Value::Object(given))?)
+    }
+
     pub fn ask(mut self) -> Result<Ask, Failure> {
         match self.action.as_deref().unwrap_or("get").trim() {
             "get" => Ok(Ask::Get(self.encoding()?)),
@@ -128,14 +144,15 @@ mod tests {
     use super::*;
 
     fn ask(options: Value) -> Result<Ask, Failure> {
-        serde_json::from_value::<Options>(options)?.ask()
+        Options::read(&options.to_string())?.ask()
     }
 
     #[test]
     fn getting_is_usual() {
         assert_eq!(ask(json!({"input": {"result_ref": "noetl://payload/x"}})), Ok(Ask::Get(Encoding::Auto)));
         assert_eq!(ask(json!({"action": "get", "ref": "x", "encoding": "text"})), Ok(Ask::Get(Encoding::Text)));
-        assert!(ask(json!({"action": "delete"})).is_err() && ask(json!({"actoin": "get"})).is_err());
+        assert_eq!(ask(json!({"ref": "x", "result_ref": "x", "actoin": "get"})), Ok(Ask::Get(Encoding::Auto)));
+        assert!(ask(json!({"action": "delete"})).is_err());
     }
 
     #[test]

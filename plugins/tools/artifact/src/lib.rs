@@ -13,8 +13,7 @@ use artifact::{Ask, Options};
 noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
-    let options: Options = request.parse()?;
-    match options.ask()? {
+    match Options::read(&request.arguments)?.ask()? {
         Ask::Get(encoding) => {
             let missing = "no reference: `result_ref` has to be the address of a payload, such as `{{ fetch._ref }}`; \
                            a result that is small enough is in the step itself and has none";

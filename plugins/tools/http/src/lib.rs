@@ -20,8 +20,7 @@ use sent::Sent;
 noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
-    let options: Options = request.parse()?;
-    let plan = options.plan(request.body.is_some())?;
+    let plan = Options::read(&request.arguments)?.plan(request.body.is_some())?;
 
     let mut outgoing = http::Request::new(plan.method.as_str(), plan.url.as_str()).follow(plan.redirects);
     if let Some(alias) = &plan.credential {

@@ -1,28 +1,55 @@
 //! What a step says about a request, and the request it comes to, without sending anything.
 //!
-//! Options that contradict each other are refused before anything leaves the machine, and so is one that nobody knows: a
-//! misspelt `timeout` would otherwise be no limit at all. Those that older playbooks have and that mean nothing here are
-//! taken and left alone.
+//! Options that contradict each other are refused before anything leaves the machine. One that nobody knows is passed over
+//! and named in the log: playbooks have words of other engines, and a misspelt `timeout` must be found by somebody.
 
 use std::time::Duration;
 
-use noetl_sdk::Failure;
+use noetl_sdk::{Failure, options};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::sent::{self, Sent};
 use crate::text;
 
+/// Every option by each of its names; `body_ref` is the call's own body by the time it is called.
+const KNOWN: [&str; 24] = [
+    "url",
+    "endpoint",
+    "method",
+    "params",
+    "query_params",
+    "headers",
+    "json",
+    "body",
+    "form",
+    "data",
+    "payload",
+    "text",
+    "body_ref",
+    "timeout",
+    "timeout_seconds",
+    "timeout_ms",
+    "follow_redirects",
+    "allow_redirects",
+    "verify_ssl",
+    "verify",
+    "verify_tls",
+    "response_type",
+    "auth",
+    "credential",
+];
+
 /// The tool's options.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Options {
     url: Option<String>,
     endpoint: Option<String>,
     method: Option<String>,
     params: Option<Value>,
-    headers: Option<Map<String, Value>>,
+    query_params: Option<Value>,
+    headers: Option<Value>,
     json: Option<Value>,
     body: Option<Value>,
     form: Option<Value>,
@@ -33,25 +60,13 @@ pub struct Options {
     timeout_seconds: Option<Value>,
     timeout_ms: Option<Value>,
     follow_redirects: Option<Value>,
-    #[serde(alias = "verify", alias = "verify_tls")]
+    allow_redirects: Option<Value>,
     verify_ssl: Option<Value>,
+    verify: Option<Value>,
+    verify_tls: Option<Value>,
     response_type: Option<ResponseType>,
     auth: Option<Value>,
     credential: Option<Value>,
-    /// What `body_ref` refers to is the call's own body.
-    #[serde(rename = "body_ref")]
-    _body_ref: Option<IgnoredAny>,
-    /// Variables of the step, which its templates have used already.
-    #[serde(rename = "input", alias = "args")]
-    _input: Option<IgnoredAny>,
-    #[serde(rename = "assert")]
-    _assert: Option<IgnoredAny>,
-    #[serde(rename = "output")]
-    _output: Option<IgnoredAny>,
-    #[serde(rename = "sink")]
-    _sink: Option<IgnoredAny>,
-    #[serde(rename = "desc", alias = "description", alias = "title")]
-    _desc: Option<IgnoredAny>,
 }
 
 /// How an answer is shown.
@@ -87,12 +102,18 @@ const USUAL_REDIRECTS: u32 = 5;
 const MOST_REDIRECTS: u32 = 20;
 
 impl Options {
+    pub fn read(arguments: &str) -> Result<Self, Failure> {
+        let mut given: Map<String, Value> = serde_json::from_str(arguments)?;
+        options::keep_known("http", &mut given, &KNOWN);
+        Ok(serde_json::from_value(Value::Object(given))?)
+    }
+
     /// `has_body`: the call has a body of its own, which is sent by reference.
     pub fn plan(self, has_body: bool) -> Result<Plan, Failure> {
         let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let url = given(self.url).or(given(self.endpoint));
         let url = url.ok_or_else(|| Failure::invalid_input("`url` is missing: where to send the request"))?;
-        let mut headers = headers(self.headers.unwrap_or_default())?;
+        let mut headers = headers(self.headers)?;
         let method = given(self.method).map(|method| method.trim().to_ascii_uppercase());
         let bodies = [
             ("json", self.json),
@@ -110,23 +131,42 @@ impl Options {
         {
             headers.push(("content-type".to_owned(), (*media_type).to_owned()));
         }
-        let url = text::with_query(url.trim(), outgoing.query.as_ref(), self.params.as_ref())?;
+        let params = self.params.or(self.query_params);
+        let url = text::with_query(url.trim(), outgoing.query.as_ref(), params.as_ref())?;
+        let verified = flag("verify_ssl", self.verify_ssl.or(self.verify).or(self.verify_tls))?.unwrap_or(true);
         Ok(Plan {
             method,
-            url,
             headers,
             sent: outgoing.sent,
             timeout: timeout(self.timeout_ms, self.timeout_seconds.or(self.timeout))?,
-            redirects: redirects(self.follow_redirects)?,
-            verified: flag("verify_ssl", self.verify_ssl)?.unwrap_or(true),
-            credential: alias("auth", self.auth)?
-                .map_or_else(|| alias("credential", self.credential), |a| Ok(Some(a)))?,
+            redirects: redirects(self.follow_redirects.or(self.allow_redirects))?,
+            // Without TLS there is no certificate to be looked at, and nothing that would need to be permitted.
+            verified: verified || !is_https(&url),
+            credential: match options::alias("auth", self.auth.as_ref())? {
+                Some(alias) => Some(alias),
+                None => options::alias("credential", self.credential.as_ref())?,
+            },
             response_type: self.response_type.unwrap_or_default(),
+            url,
         })
     }
 }
 
-fn headers(given: Map<String, Value>) -> Result<Vec<(String, String)>, Failure> {
+/// Whether a certificate belongs to the address; whatever is not plain HTTP counts, since the host decides what it takes.
+fn is_https(url: &str) -> bool {
+    !url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"))
+}
+
+/// An object, or the JSON of one, which is what a template with `tojson` gives.
+fn headers(given: Option<Value>) -> Result<Vec<(String, String)>, Failure> {
+    let given = match given {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(given)) => given,
+        Some(Value::String(text)) if text.trim().is_empty() => Map::new(),
+        Some(Value::String(text)) => serde_json::from_str(&text)
+            .map_err(|_| Failure::invalid_input(format_args!("`headers` is an object and not `{text}`")))?,
+        Some(other) => return Err(Failure::invalid_input(format_args!("`headers` is an object and not `{other}`"))),
+    };
     let mut headers = Vec::with_capacity(given.len());
     for (name, value) in given {
         match text::scalar(&value) {
@@ -179,23 +219,6 @@ fn flag(name: &str, given: Option<Value>) -> Result<Option<bool>, Failure> {
         "false" => Ok(Some(false)),
         "" => Ok(None),
         _ => Err(Failure::invalid_input(format_args!("`{name}` is `{word}`; write true or false"))),
-    }
-}
-
-/// The alias of a credential; by itself, or the one a map names.
-fn alias(name: &str, given: Option<Value>) -> Result<Option<String>, Failure> {
-    let text = match &given {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => Some(text.as_str()),
-        Some(Value::Object(fields)) => {
-            ["credential", "alias", "name", "key"].iter().find_map(|name| fields.get(*name)?.as_str())
-        }
-        Some(_) => None,
-    };
-    match text.map(str::trim) {
-        Some("") => Ok(None),
-        Some(text) => Ok(Some(text.to_owned())),
-        None => Err(Failure::invalid_input(format_args!("`{name}` does not name a credential: write its alias"))),
     }
 }
 

@@ -9,7 +9,7 @@ fn plan(options: Value) -> Result<Plan, Failure> {
 }
 
 fn with_body(options: Value, has_body: bool) -> Result<Plan, Failure> {
-    serde_json::from_value::<Options>(options)?.plan(has_body)
+    Options::read(&options.to_string())?.plan(has_body)
 }
 
 fn good(options: Value) -> Plan {
@@ -78,6 +78,7 @@ fn parameters_are_encoded_and_nulls_left_out() {
     assert_eq!(plan.url, "http://a/p?page=2&q=%C3%A4%26%3D%3F%23&tag=a&tag=1&tag=false&r=1.5#part");
     assert_eq!(good(json!({"url": "http://a/", "params": "a=1"})).url, "http://a/?a=1");
     assert_eq!(good(json!({"url": "http://a/?", "params": {}})).url, "http://a/?");
+    assert_eq!(good(json!({"url": "http://a/", "params": "{\"a\": 1}"})).url, "http://a/?a=1");
     let secret = "NOETL~SECRET~api.2F1~token~END";
     assert!(good(json!({"url": "http://a/", "params": {"key": secret}})).url.contains(secret));
     assert!(plan_fails(json!({"url": "http://a/", "params": {"a": {"b": 1}}})));
@@ -125,9 +126,12 @@ fn redirects_and_certificates_are_as_they_are_asked_for() {
     assert_eq!((redirects(json!(true)), redirects(json!("true")), redirects(json!(3))), (Ok(5), Ok(5), Ok(3)));
     assert!(redirects(json!(21)).is_err() && redirects(json!("yes")).is_err());
     let verified = |options: &str| good(serde_json::from_str(options).expect("JSON")).verified;
-    assert!(verified(r#"{"url": "http://a/"}"#));
-    assert!(!verified(r#"{"url": "http://a/", "verify_ssl": false}"#));
-    assert!(!verified(r#"{"url": "http://a/", "verify": "false"}"#));
+    assert!(verified(r#"{"url": "https://a/"}"#));
+    assert!(!verified(r#"{"url": "https://a/", "verify_ssl": false}"#));
+    assert!(!verified(r#"{"url": "HTTPS://a/", "verify": "false"}"#));
+    assert!(verified(r#"{"url": "https://a/", "verify_tls": null, "verify": null}"#));
+    assert!(verified(r#"{"url": "http://a/", "verify_ssl": false}"#), "there is no certificate");
+    assert!(verified(r#"{"url": "HTTP://a/", "verify_ssl": false}"#));
 }
 
 #[test]
@@ -141,8 +145,18 @@ fn a_credential_is_named_by_its_alias() {
 }
 
 #[test]
-fn an_unknown_option_and_a_missing_address_are_refused() {
-    assert!(plan_fails(json!({"url": "http://a/", "time_out": 3})));
+fn an_unknown_option_is_passed_over_and_a_missing_address_refused() {
+    assert_eq!(good(json!({"url": "http://a/", "time_out": 3, "retry": {"max_attempts": 3}})).timeout, None);
     assert!(plan_fails(json!({"method": "GET"})) && plan_fails(json!({"url": "  "})));
-    good(json!({"url": "http://a/", "input": {"a": 1}, "assert": {}, "desc": "x", "headers": {"a": null, "b": 1}}));
+    good(json!({"url": "http://a/", "input": {"a": 1}, "args": {}, "assert": {}, "desc": "x", "description": "x"}));
+}
+
+#[test]
+fn headers_are_an_object_or_the_json_of_one() {
+    let headers = |value: Value| plan(json!({"url": "http://a/", "headers": value})).map(|plan| plan.headers);
+    let one = || Ok(vec![("b".to_owned(), "1".to_owned())]);
+    assert_eq!(headers(json!({"a": null, "b": 1})), one());
+    assert_eq!(headers(json!("{\"b\": 1}")), one());
+    assert_eq!((headers(json!(null)), headers(json!(" "))), (Ok(Vec::new()), Ok(Vec::new())));
+    assert!(headers(json!(["a"])).is_err() && headers(json!("a: b")).is_err());
 }

@@ -48,10 +48,15 @@ pub fn encoded(pairs: &[(String, String)]) -> String {
     pairs.join("&")
 }
 
-/// The address with parameters behind those it has; of those in both, `params` win. Text is taken as a query already.
+/// The address with parameters behind those it has; of those in both, `params` win. Text is the JSON of an object, or a
+/// query already.
 pub fn with_query(url: &str, more: Option<&Value>, params: Option<&Value>) -> Result<String, Failure> {
     let mut all = more.map_or(Ok(Vec::new()), |more| pairs("data", more))?;
-    let written = match params {
+    let read: Option<Value> = params
+        .and_then(Value::as_str)
+        .filter(|text| text.trim_start().starts_with('{'))
+        .and_then(|text| serde_json::from_str(text).ok());
+    let written = match read.as_ref().or(params) {
         None | Some(Value::Null) => "",
         Some(Value::String(text)) => text.trim().trim_start_matches('?'),
         Some(params) => {

@@ -1,9 +1,9 @@
-//! What a step asks of NATS. An operation takes the options it knows; one that is left over is refused by name.
+//! What a step asks of NATS. An operation takes the options it knows; one that is left over is named in the log.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_sdk::Failure;
 use noetl_sdk::nats::Which;
+use noetl_sdk::{Failure, options};
 use serde_json::{Map, Value};
 use shared_nats::{bytes_of, fetch_bounds, word};
 
@@ -53,6 +53,27 @@ const OPERATIONS: [&str; 14] = [
 /// Options that are the engine's, or that mean nothing here.
 const PASSED: [&str; 6] = ["input", "args", "ttl", "timeout", "timeout_seconds", "body_ref"];
 
+/// Options of all operations.
+const KNOWN: [&str; 17] = [
+    "operation",
+    "bucket",
+    "key",
+    "value",
+    "pattern",
+    "name",
+    "data",
+    "encoding",
+    "subject",
+    "headers",
+    "stream",
+    "consumer",
+    "batch",
+    "timeout_ms",
+    "ack",
+    "seq",
+    "last",
+];
+
 type Options = Map<String, Value>;
 
 pub fn read(mut options: Options) -> Result<Operation, Failure> {
@@ -63,14 +84,13 @@ pub fn read(mut options: Options) -> Result<Operation, Failure> {
             options.entry(name).or_insert(value);
         }
     }
-    let given = options.clone();
+    let input = options.remove("input");
     PASSED.iter().for_each(|passed| drop(options.remove(*passed)));
     let operation = operation(&name, &mut options)?;
-    let known = |name: &String| given.get("input").is_some_and(|input| input.get(name).is_some());
-    match options.keys().find(|name| !known(name)) {
-        Some(other) => Err(Failure::invalid_input(format_args!("`{other}` is no option of `{name}`"))),
-        None => Ok(operation),
-    }
+    // An option of another operation does nothing here, and neither does a variable of the step.
+    options.retain(|name, _| !input.as_ref().is_some_and(|input| input.get(name).is_some()));
+    options::keep_known("nats", &mut options, &KNOWN);
+    Ok(operation)
 }
 
 fn operation(name: &str, options: &mut Options) -> Result<Operation, Failure> {
@@ -214,19 +234,19 @@ mod tests {
             json!({"operation": "js_get_msg", "stream": "s", "last": true, "subject": "x"}),
             json!({"operation": "js_stream_info", "stream": "s", "input": {"other": 1}}),
             json!({"operation": "kv_get", "bucket": "b", "input": {"key": "k", "more": 1}}),
+            json!({"operation": "kv_get", "bucket": "b", "key": "k", "keey": 1, "stream": "s", "desc": "x"}),
         ] {
             assert!(read_json(good.clone()).is_ok(), "{good}: {:?}", read_json(good.clone()));
         }
     }
 
     #[test]
-    fn what_is_missing_or_unknown_is_named() {
+    fn what_is_missing_or_wrong_is_named() {
         for (bad, named) in [
             (json!({"bucket": "b"}), "operation"),
             (json!({"operation": "kv_gett"}), "kv_get,"),
             (json!({"operation": "kv_get", "bucket": "b"}), "key"),
             (json!({"operation": "kv_put", "bucket": "b", "key": "k"}), "value"),
-            (json!({"operation": "kv_get", "bucket": "b", "key": "k", "keey": 1}), "keey"),
             (json!({"operation": "js_get_msg", "stream": "s"}), "seq"),
             (json!({"operation": "js_get_msg", "stream": "s", "seq": "x"}), "seq"),
             (json!({"operation": "js_consume", "stream": "s", "consumer": "c", "ack": "maybe"}), "ack"),

@@ -3,6 +3,7 @@
 //! The host connects, so that no address and no password is here; a step that has them is told to name a credential. A call
 //! that ends before its answer has left nothing behind, unless it was told that the outcome is unknown.
 
+use noetl_sdk::options::alias;
 use noetl_sdk::tool::{Request, Response};
 use noetl_sdk::{Failure, log, sql};
 use sql_common::{Options, answer};
@@ -34,7 +35,7 @@ const IN_A_CREDENTIAL: [&str; 18] = [
 fn call(request: Request) -> Result<Response, Failure> {
     let mut options = Options::read(&request.arguments)?;
     let credential = credential(&mut options)?;
-    let (script, text) = options.plan()?.on(sql::postgres(credential));
+    let (script, text) = options.plan("postgres")?.on(sql::postgres(credential))?;
     let outcomes = script.run(text)?;
     log::debug!("done"; statements = outcomes.len());
     answer(outcomes)
@@ -47,9 +48,10 @@ fn credential(options: &mut Options) -> Result<String, Failure> {
              (`noetl credential add`) and name that as `auth`"
         )));
     }
-    let alias = match options.take_text("auth")? {
+    let (auth, credential) = (options.take("auth"), options.take("credential"));
+    let alias = match alias("auth", auth.as_ref())? {
         Some(alias) => Some(alias),
-        None => options.take_text("credential")?,
+        None => alias("credential", credential.as_ref())?,
     };
     alias.ok_or_else(|| {
         Failure::invalid_input(
@@ -71,7 +73,8 @@ mod tests {
     fn a_step_names_a_credential_and_nothing_of_what_is_in_it() {
         assert_eq!(asked(r#"{"auth": "pg", "query": "q"}"#), Ok("pg".to_owned()));
         assert_eq!(asked(r#"{"credential": "pg", "auth": null}"#), Ok("pg".to_owned()));
-        for wrong in [r#"{"query": "q"}"#, r#"{"auth": " "}"#, r#"{"auth": {"name": "pg"}}"#] {
+        assert_eq!(asked(r#"{"auth": {"pg": {"type": "postgres", "credential": "orders"}}}"#), Ok("orders".to_owned()));
+        for wrong in [r#"{"query": "q"}"#, r#"{"auth": " "}"#, r#"{"auth": {"type": "postgres"}}"#] {
             assert!(asked(wrong).expect_err("no credential").message.contains("auth"), "{wrong}");
         }
         let refused = asked(r#"{"auth": "pg", "password": "hunter2"}"#).expect_err("a password");

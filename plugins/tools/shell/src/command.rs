@@ -1,37 +1,40 @@
 //! From a step's options to a program, and from its end to the step's data.
 
-use noetl_sdk::Failure;
 use noetl_sdk::process::{Command, Exited};
+use noetl_sdk::{Failure, options};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
+
+/// Every option. Output is captured always, whatever `capture` says.
+const KNOWN: [&str; 9] = ["command", "cmds", "cmd", "shell", "cwd", "env", "timeout", "timeout_seconds", "capture"];
 
 /// The tool's options.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Options {
     command: Option<Value>,
     cmds: Option<Value>,
+    cmd: Option<Value>,
     shell: Option<String>,
     cwd: Option<String>,
     env: Option<Map<String, Value>>,
     timeout: Option<Value>,
     timeout_seconds: Option<Value>,
-    /// Output is always captured.
-    #[serde(rename = "capture")]
-    _capture: Option<IgnoredAny>,
-    /// Variables of the step, which its templates have used already.
-    #[serde(rename = "input", alias = "args")]
-    _input: Option<IgnoredAny>,
 }
 
 const USUAL_SHELL: &str = "sh";
 
 impl Options {
+    pub fn read(arguments: &str) -> Result<Self, Failure> {
+        let mut given: Map<String, Value> = serde_json::from_str(arguments)?;
+        options::keep_known("shell", &mut given, &KNOWN);
+        Ok(serde_json::from_value(Value::Object(given))?)
+    }
+
     pub fn command(self) -> Result<Command, Failure> {
         let given = |value: Option<Value>| value.filter(|value| !value.is_null());
         let shell = self.shell.filter(|shell| !shell.trim().is_empty()).unwrap_or_else(|| USUAL_SHELL.to_owned());
-        let (program, arguments) = match (given(self.command), given(self.cmds)) {
+        let (program, arguments) = match (given(self.command).or(given(self.cmd)), given(self.cmds)) {
             (Some(_), Some(_)) => return Err(Failure::invalid_input("give `command` or `cmds`, not both")),
             (None, None) => return Err(Failure::invalid_input("`command` is missing: what to run")),
             (Some(Value::String(text)), None) => (shell, vec!["-c".to_owned(), text]),
@@ -109,7 +112,7 @@ mod tests {
     use super::*;
 
     fn command(options: Value) -> Result<Command, Failure> {
-        serde_json::from_value::<Options>(options)?.command()
+        Options::read(&options.to_string())?.command()
     }
 
     fn run(options: Value) -> Vec<String> {
@@ -124,6 +127,7 @@ mod tests {
         assert_eq!(run(json!({"command": ["git", "log", "-n", 3]})), ["git", "log", "-n", "3"]);
         assert_eq!(run(json!({"cmds": ["cd /tmp", "ls"]})), ["sh", "-e", "-c", "cd /tmp\nls"]);
         assert_eq!(run(json!({"cmds": "ls"})), ["sh", "-e", "-c", "ls"]);
+        assert_eq!(run(json!({"cmd": "ls", "retries": 3, "input": {}, "args": {}})), ["sh", "-c", "ls"]);
     }
 
     #[test]

@@ -8,8 +8,7 @@ use noetl_sdk::{Failure, log, process};
 noetl_sdk::tool!(call, include_str!("../describe.json"));
 
 fn call(request: Request) -> Result<Response, Failure> {
-    let options: command::Options = request.parse()?;
-    let exited = process::run(&options.command()?)?;
+    let exited = process::run(&command::Options::read(&request.arguments)?.command()?)?;
     log::debug!("ended"; code = format!("{:?}", exited.code));
     Response::json(&command::output(&exited))
 }

@@ -1,13 +1,14 @@
 //! The options of a step, made into a script to run.
 //!
-//! An option that is not known is refused, because a misspelt one would silently not apply. Those that have no meaning
-//! here and are common in playbooks are passed over.
+//! An option that is not known is passed over and named in the log, so that whoever misspelt one finds it.
 
 use std::time::Duration;
 
-use noetl_sdk::Failure;
 use noetl_sdk::sql::Script;
+use noetl_sdk::{Failure, options};
 use serde_json::{Map, Value};
+
+use crate::source::Source;
 
 /// What a step says.
 pub struct Options(Map<String, Value>);
@@ -15,7 +16,7 @@ pub struct Options(Map<String, Value>);
 /// A script, ready to be run on a database.
 #[derive(Debug, PartialEq)]
 pub struct Plan {
-    pub script: String,
+    script: Source,
     parameters: Option<String>,
     schema: Option<String>,
     transaction: bool,
@@ -25,10 +26,28 @@ pub struct Plan {
 
 /// One after the other, the names a script is given by.
 const SCRIPT: [&str; 6] = ["command", "query", "commands", "statement", "statements", "sql"];
-const KNOWN: [&str; 8] =
-    ["params", "parameters", "schema", "as_objects", "transaction", "timeout", "timeout_seconds", "timeout_ms"];
-/// Variables of the step, which its templates have used already, and what the host does by itself.
-const PASSED_OVER: [&str; 5] = ["input", "args", "pool", "output", "script"];
+const KNOWN: [&str; 18] = [
+    "command",
+    "query",
+    "commands",
+    "statement",
+    "statements",
+    "sql",
+    "script",
+    "params",
+    "parameters",
+    "schema",
+    "as_objects",
+    "transaction",
+    "timeout",
+    "timeout_seconds",
+    "timeout_ms",
+    "auth",
+    "credential",
+    "database",
+];
+/// What the host does by itself.
+const PASSED_OVER: &str = "pool";
 
 impl Options {
     pub fn read(arguments: &str) -> Result<Self, Failure> {
@@ -55,8 +74,8 @@ impl Options {
         names.iter().find(|name| self.0.get(**name).is_some_and(|value| !value.is_null())).copied()
     }
 
-    /// What is left, as a script.
-    pub fn plan(mut self) -> Result<Plan, Failure> {
+    /// What is left, as a script for the tool of that name.
+    pub fn plan(mut self, tool: &str) -> Result<Plan, Failure> {
         let script = self.script()?;
         let parameters = match (self.take("params"), self.take("parameters")) {
             (Some(_), Some(_)) => return Err(Failure::invalid_input("give `params` or `parameters`, not both")),
@@ -66,28 +85,30 @@ impl Options {
         let objects = self.flag("as_objects")?;
         let transaction = self.flag("transaction")?;
         let timeout = self.timeout()?;
-        let known = |name: &str| SCRIPT.contains(&name) || KNOWN.contains(&name) || PASSED_OVER.contains(&name);
-        if let Some(stranger) = self.0.keys().find(|name| !known(name)) {
-            return Err(Failure::invalid_input(format_args!("there is no option `{stranger}`")));
-        }
+        self.take(PASSED_OVER);
+        options::keep_known(tool, &mut self.0, &KNOWN);
         Ok(Plan { script, parameters, schema, transaction, objects, timeout })
     }
 
-    fn script(&mut self) -> Result<String, Failure> {
+    /// Beside SQL that is written out, a `script` says nothing.
+    fn script(&mut self) -> Result<Source, Failure> {
+        let script = self.take("script");
         let mut given = SCRIPT.into_iter().filter_map(|name| Some((name, self.take(name)?)));
-        let (name, value) = given.next().ok_or_else(|| {
-            Failure::invalid_input("there is nothing to run: give the SQL as `command`, `query` or `statements`")
-        })?;
+        let Some((name, value)) = given.next() else {
+            let nothing =
+                "there is nothing to run: give the SQL as `command`, `query` or `statements`, or its place as `script`";
+            return Source::read(&script.ok_or_else(|| Failure::invalid_input(nothing))?);
+        };
         if let Some((other, _)) = given.next() {
             return Err(Failure::invalid_input(format_args!("give `{name}` or `{other}`, not both")));
         }
         let no_text = || Failure::invalid_input(format_args!("`{name}` is SQL text, or a list of it"));
         match value {
-            Value::String(text) => Ok(text),
+            Value::String(text) => Ok(Source::Text(text)),
             Value::Array(list) => {
                 let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
                 // On a line of its own, because a statement may end in a comment.
-                texts.map(|texts| texts.join("\n;\n")).ok_or_else(no_text)
+                texts.map(|texts| Source::Text(texts.join("\n;\n"))).ok_or_else(no_text)
             }
             _ => Err(no_text()),
         }
@@ -148,13 +169,13 @@ fn parameters(value: Value) -> Result<Option<String>, Failure> {
         Value::Object(fields) if fields.is_empty() => Ok(None),
         Value::Null => Ok(None),
         Value::Array(_) | Value::Object(_) => Ok(Some(value.to_string())),
-        _ => Err(Failure::invalid_input("`params` is a list for `$1`, `$2`, ..., or an object for `:name`")),
+        _ => Err(Failure::invalid_input("`params` is a list for `$1` or `%s`, or an object for `:name` or `%(name)s`")),
     }
 }
 
 impl Plan {
     /// The script as the host takes it, and its text.
-    pub fn on(self, mut database: Script) -> (Script, String) {
+    pub fn on(self, mut database: Script) -> Result<(Script, String), Failure> {
         database = database.transaction(self.transaction).objects(self.objects);
         if let Some(parameters) = self.parameters {
             database = database.parameters(parameters);
@@ -165,7 +186,7 @@ impl Plan {
         if let Some(timeout) = self.timeout {
             database = database.timeout(timeout);
         }
-        (database, self.script)
+        Ok((database, self.script.text()?))
     }
 }
 
@@ -176,16 +197,23 @@ mod tests {
     use super::*;
 
     fn plan(value: Value) -> Result<Plan, Failure> {
-        Options::read(&value.to_string())?.plan()
+        Options::read(&value.to_string())?.plan("postgres")
+    }
+
+    fn text(value: Value) -> String {
+        plan(value).and_then(|plan| plan.script.text()).expect("a script")
     }
 
     #[test]
     fn a_script_is_one_text_or_a_list_of_them() {
         for name in SCRIPT {
-            assert_eq!(plan(json!({name: "select 1"})).expect("a plan").script, "select 1");
+            assert_eq!(text(json!({name: "select 1"})), "select 1");
         }
-        let list = plan(json!({"statements": ["select 1 -- one", "select 2"]})).expect("a plan");
-        assert_eq!(list.script, "select 1 -- one\n;\nselect 2");
+        assert_eq!(text(json!({"statements": ["select 1 -- one", "select 2"]})), "select 1 -- one\n;\nselect 2");
+        assert_eq!(text(json!({"script": "select 3"})), "select 3");
+        assert_eq!(text(json!({"query": "select 4", "script": {"uri": "x.sql"}})), "select 4");
+        let file = plan(json!({"script": {"uri": "x.sql", "source": {"type": "file"}}})).expect("a plan");
+        assert_eq!(file.script, Source::File("x.sql".to_owned()));
         for wrong in [json!({}), json!({"query": 1}), json!({"commands": [1]}), json!({"query": "a", "command": "b"})] {
             assert_eq!(plan(wrong.clone()).expect_err("no script").code, "invalid_input", "{wrong}");
         }
@@ -195,7 +223,7 @@ mod tests {
     fn what_is_said_reaches_the_host() {
         let said = plan(json!({
             "query": "q", "params": {"a": 1}, "schema": "s", "as_objects": "false", "transaction": false, "timeout": "2.5",
-            "timeout_seconds": 60, "pool": {"name": "x"}, "input": {}, "output": null,
+            "timeout_seconds": 60, "pool": {"name": "x"}, "input": {}, "output": null, "retries": 3,
         }));
         let said = said.expect("a plan");
         assert_eq!((said.parameters.as_deref(), said.schema.as_deref()), (Some(r#"{"a":1}"#), Some("s")));
@@ -229,7 +257,6 @@ mod tests {
         for wrong in [
             json!({"query": "q", "params": "x"}),
             json!({"query": "q", "params": 1}),
-            json!({"query": "q", "quey": "q"}),
             json!({"query": "q", "timeout": 0}),
             json!({"query": "q", "timeout": "soon"}),
             json!({"query": "q", "as_objects": 7}),

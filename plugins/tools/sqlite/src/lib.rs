@@ -14,7 +14,7 @@ fn call(request: Request) -> Result<Response, Failure> {
         None | Some(":memory:") => sql::memory(),
         Some(name) => sql::file(name),
     };
-    let (script, text) = options.plan()?.on(database);
+    let (script, text) = options.plan("sqlite")?.on(database)?;
     let outcomes = script.run(text)?;
     log::debug!("done"; statements = outcomes.len());
     answer(outcomes)

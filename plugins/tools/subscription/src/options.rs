@@ -1,7 +1,7 @@
 //! What a step asks for.
 
-use noetl_sdk::Failure;
 use noetl_sdk::nats::Settlement;
+use noetl_sdk::{Failure, options};
 use serde_json::{Map, Value, json};
 use shared_nats::{bounded, fetch_bounds, word};
 
@@ -10,8 +10,23 @@ const LONGEST_DELAY_MS: u64 = 86_400_000;
 
 /// Options of other sources, which are said to be so instead of being unknown.
 const OF_OTHERS: [&str; 5] = ["subscription", "endpoint", "brokers", "topic", "group"];
-/// Options that are the engine's, or that mean nothing here.
-const PASSED: [&str; 5] = ["input", "args", "timeout", "timeout_seconds", "desc"];
+/// Options that are the engine's.
+const PASSED: [&str; 4] = ["input", "args", "timeout", "timeout_seconds"];
+/// Options of all operations.
+const KNOWN: [&str; 12] = [
+    "source",
+    "operation",
+    "stream",
+    "consumer",
+    "batch",
+    "timeout_ms",
+    "ack",
+    "ack_ids",
+    "ack_id",
+    "messages",
+    "message",
+    "delay_ms",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ack {
@@ -89,10 +104,10 @@ pub fn read(mut options: Map<String, Value>) -> Result<Ask, Failure> {
             )));
         }
     };
-    match options.keys().find(|name| !input.contains_key(*name)) {
-        Some(other) => Err(Failure::invalid_input(format_args!("`{other}` is no option of `{operation}`"))),
-        None => Ok(ask),
-    }
+    // What is left belongs to another operation, or is a variable of the step, or nobody knows it.
+    options.retain(|name, _| !input.contains_key(name));
+    options::keep_known("subscription", &mut options, &KNOWN);
+    Ok(ask)
 }
 
 fn text(options: &mut Map<String, Value>, name: &str) -> Option<String> {
@@ -164,6 +179,10 @@ mod tests {
             panic!("a poll")
         };
         assert_eq!((poll.ack, poll.ack_mode.as_str()), (Ack::Manual, "defer"));
+        let Ok(Ask::Poll(poll)) = ask(json!({"stream": "S", "consumer": "c", "bacth": 1, "ack_ids": []})) else {
+            panic!("a poll, with a word that is passed over")
+        };
+        assert_eq!(poll.batch, 100);
     }
 
     #[test]
@@ -182,11 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn other_sources_and_unknown_options_are_named() {
+    fn other_sources_and_wrong_options_are_named() {
         for (bad, named) in [
             (json!({"source": "kafka", "stream": "S"}), "kafka"),
             (json!({"stream": "S", "consumer": "c", "topic": "t"}), "topic"),
-            (json!({"stream": "S", "consumer": "c", "bacth": 1}), "bacth"),
             (json!({"stream": "S"}), "consumer"),
             (json!({"operation": "peek"}), "peek"),
             (json!({"stream": "S", "consumer": "c", "ack": "later"}), "later"),

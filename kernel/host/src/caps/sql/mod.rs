@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use noetl_store::sql::{Bounds, Done, Hidden, Parameters, Request, Rows, SqlError, TABLE_TYPE};
+use noetl_store::sql::{Bounds, Done, Hidden, Parameters, Request, Rows, SqlError, TABLE_TYPE, placed};
 use serde_json::Value;
 
 use super::masking::Secrets;
@@ -67,9 +67,13 @@ impl CallState {
             Some(Ok(Value::Object(fields))) => Parameters::Named(fields),
             Some(_) => return Err("parameters are a list or an object, as JSON"),
         };
+        let script = match &parameters {
+            Parameters::Positional(_) => placed::numbered(&request.script),
+            Parameters::None | Parameters::Named(_) => request.script,
+        };
         let asked = request.timeout_ms.map_or(Duration::MAX, |ms| Duration::from_millis(u64::from(ms)));
         Ok(Request {
-            script: request.script,
+            script,
             parameters,
             schema: request.schema,
             transaction: request.transaction,
