@@ -20,8 +20,8 @@ pub fn everything(project: &Project, release: bool) -> Result<PathBuf> {
     guests(project)?;
     let mut cargo = project.cargo(["build", "--package", "noetl"]);
     if release {
-        // Only benches ask for this; one command for both makes one build of what they share.
-        cargo.args(["--package", "noetl-bench", "--release"]);
+        // Only measurements ask for this; one command for all makes one build of what they share.
+        cargo.args(["--package", "noetl-bench", "--package", "noetl-tests", "--release"]);
     }
     must_run(&mut cargo)?;
     Ok(project.binary(release))

@@ -1,6 +1,7 @@
 //! `cargo xtask compat`: builds, and hands over to `noetl-compat` of the tests.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -46,11 +47,12 @@ pub fn run(project: &Project, arguments: &Arguments) -> Result<bool> {
     setup::for_tests()?;
     let release = arguments.pft.is_some();
     let noetl = build::everything(project, release)?;
-    let mut command = project.cargo(["run", "--quiet", "--package", "noetl-tests", "--bin", "noetl-compat"]);
-    if release {
-        command.arg("--release");
-    }
-    command.arg("--").arg(folder).env("NOETL_BIN", noetl);
+    let mut command = if release {
+        Command::new(noetl.with_file_name("noetl-compat"))
+    } else {
+        project.cargo(["run", "--quiet", "--package", "noetl-tests", "--bin", "noetl-compat", "--"])
+    };
+    command.arg(folder).env("NOETL_BIN", noetl);
     for (flag, value) in [("--only", &arguments.only), ("--pft", &arguments.pft)] {
         command.args(value.iter().flat_map(|value| [flag, value.as_str()]));
     }
