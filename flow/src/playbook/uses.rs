@@ -112,7 +112,8 @@ fn single(node: &Node, path: String, named: bool, inputs: &[&Node], workload: Op
     let mut fields: Vec<UsedField> = Vec::new();
     for (key, value) in node.entries() {
         let is_input = key.name == "args" && gives_input(value);
-        let is_label = named && key.name == "name";
+        // In a reference to the workbook the label is also what is referred to.
+        let is_label = named && key.name == "name" && kind != "workbook";
         if !matches!(key.name.as_str(), "kind" | "input" | "set" | "spec" | "eval") && !is_input && !is_label {
             fields.push(field(key, value, &path));
         }

@@ -114,7 +114,7 @@ fn filters_do_what_playbooks_expect_of_them() {
         ("{{ missing | tojson }}", json!(null)),
         ("{{ [1] | tojson(indent=1) }}", json!("[\n 1\n]")),
         ("{{ [1] | to_nice_json }}", json!("[\n    1\n]")),
-        ("{{ map | tojson | length }}", json!(24)),
+        ("{{ map | tojson | length }}", json!(25)),
         ("{{ map | tojson }};", json!(r#"{"b":1,"a":{"x":[10,20]}};"#)),
         ("{{ (map | tojson) }}", json!(r#"{"b":1,"a":{"x":[10,20]}}"#)),
         ("{{ '{\"a\": [1]}' | fromjson }}", json!({"a": [1]})),

@@ -63,6 +63,8 @@ test('a script comes from where the step says', async () => {
   stored.set('a.js', bytes('return input.n + 1;'));
   assert.equal(await answer(undefined, { n: 1 }, { script: { uri: 'a.js', source: { type: 'file' } } }), 2);
   assert.equal(await answer(undefined, {}, { script: { source: { type: 'inline', code: 'return 3' } } }), 3);
+  assert.equal(await answer(undefined, { n: 1 }, { script: ' a.js' }), 2);
+  assert.equal(await answer(undefined, {}, { script: 'return 5' }), 5);
   host.answers.push({ status: 200, headers: [], body: new HostPayload(bytes('return 4')) });
   const remote = { uri: 'a.js', source: { type: 'http', endpoint: 'https://example.com/' } };
   assert.equal(await answer(undefined, {}, { script: remote }), 4);

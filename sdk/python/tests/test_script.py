@@ -157,6 +157,8 @@ class Sources(unittest.TestCase):
         self.assertEqual(answer(script=inline), 3)
         file = {"uri": "scripts/a.py", "source": {"type": "file"}}
         self.assertEqual(answer(script=file, input={"name": "Ada", "count": 2}), ["Ada", "Ada"])
+        self.assertEqual(answer(script=" scripts/a.py\n", input={"name": "Ada"}), ["Ada"])
+        self.assertEqual(answer(script="result = 1 + 1  # not a.py"), 2)
         files.stored["bad.py"] = b"x = 1\nraise OSError('no')\n"
         said = answer(script={"uri": "bad.py", "source": {"type": "file"}})
         self.assertEqual(said["_failure"]["message"], "OSError: no (bad.py, line 2)")

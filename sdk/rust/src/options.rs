@@ -66,7 +66,7 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let far = |other: &str| distance(&letters, &other.chars().collect::<Vec<_>>());
-    let near = known.iter().map(|other| (far(other), *other));
+    let near = known.iter().copied().map(|other| (far(other), other));
     let near = near.filter(|(far, other)| *far <= (letters.len().max(other.len()) / 3).max(1) && *far < letters.len());
     near.min_by_key(|(far, _)| *far).map(|(_, other)| other)
 }

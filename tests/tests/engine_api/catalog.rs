@@ -49,6 +49,48 @@ async fn a_text_with_mistakes_is_told_all_of_them_and_not_registered() {
     assert_eq!(fine, json!({"valid": true, "problems": []}));
 }
 
+/// Nothing that stops it from being registered, and three things its author should know.
+const DOUBTFUL: &str = "\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: doubtful, path: demo/doubtful}
+workload: {pg_auth: orders_db}
+workflow:
+  - step: start
+    tool: {kind: noop, result: \"{{ 1 | tojsn }}\"}
+    next: {arcs: [{step: ask}]}
+  - step: ask
+    tool: {kind: postgres, auth: \"{{ pg_auth }}\", query: SELECT 1, qery: x}
+";
+
+#[tokio::test]
+async fn what_would_fail_later_is_told_at_registration() {
+    let server = server().await;
+    let admin = server.admin();
+    let warned = register(&admin, DOUBTFUL).await.is(201).json();
+    let told: Vec<(u64, &str, &str)> = rows(&warned["warnings"])
+        .map(|warning| {
+            let text = |name: &str| warning[name].as_str().unwrap_or_default();
+            assert_eq!(warning["severity"], "warning", "{warning}");
+            (warning["line"].as_u64().unwrap_or(0), text("message"), text("suggestion"))
+        })
+        .collect();
+    let has = |line: u64, message: &str, suggestion: &str| {
+        told.iter().any(|(at, said, next)| *at == line && said.contains(message) && next.contains(suggestion))
+    };
+    assert!(has(7, "no filter `tojsn`", "`tojson`"), "{told:?}");
+    assert!(has(10, "`qery`", "`query`"), "{told:?}");
+    assert!(has(10, "no credential `orders_db`", "`noetl credential add orders_db --type postgres`"), "{told:?}");
+
+    let credential = json!({"name": "orders_db", "type": "postgres",
+        "data": {"host": "127.0.0.1", "user": "u", "password": "p4ssw0rd-of-a-test", "database": "d"}});
+    let added = admin.post("/api/credentials", credential).await;
+    assert!(matches!(added.status, 200 | 201), "{added:?}");
+    let checked = admin.post("/api/catalog/validate", json!({"content": DOUBTFUL})).await.is(200).json();
+    let still = rows(&checked["problems"]).filter(|problem| problem["message"].to_string().contains("no credential"));
+    assert_eq!(still.count(), 0, "{checked}");
+}
+
 #[tokio::test]
 async fn a_playbook_lives_from_its_first_version_to_its_removal() {
     let server = server().await;

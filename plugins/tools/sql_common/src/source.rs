@@ -1,12 +1,10 @@
-//! Where the SQL of `script` comes from: the step itself, the operator's folder, or a server.
+//! Where the SQL of `script` comes from: the step itself, or the operator's folder.
+//!
+//! Not from a server: a tool that imports the HTTP client could not be used where an operator denies that, and a database
+//! needs no other way out than its own.
 
-use std::time::Duration;
-
-use noetl_sdk::{Failure, files, http};
+use noetl_sdk::{Failure, files};
 use serde_json::{Map, Value};
-
-/// A script is read whole.
-const LONGEST: u64 = 8 << 20;
 
 /// A place that has a script, or the script.
 #[derive(Debug, PartialEq)]
@@ -14,12 +12,6 @@ pub enum Source {
     Text(String),
     /// Below the folder the operator names.
     File(String),
-    Server {
-        method: String,
-        url: String,
-        headers: Vec<(String, String)>,
-        timeout: Option<Duration>,
-    },
 }
 
 impl Source {
@@ -44,24 +36,11 @@ impl Source {
         let uri = text(script, "uri").filter(|uri| !uri.trim().is_empty());
         let inline = text(source, "code").or_else(|| text(script, "code"));
         let usual = if inline.is_some() { "inline" } else { "file" };
-        let missing = || wrong("`script.uri` is missing: where the text is");
         match text(source, "type").as_deref().unwrap_or(usual) {
             "inline" => inline.map(Self::Text).ok_or_else(|| wrong("`script.source.code` is missing: the SQL to run")),
-            "file" => uri.map(Self::File).ok_or_else(missing),
-            "http" => {
-                let url = joined(text(source, "endpoint"), uri).ok_or_else(missing)?;
-                let headers = source.get("headers").and_then(Value::as_object).into_iter().flatten();
-                let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let seconds = source.get("timeout").and_then(Value::as_f64);
-                Ok(Self::Server {
-                    method: text(source, "method").unwrap_or_else(|| "GET".to_owned()).to_ascii_uppercase(),
-                    url,
-                    headers: headers.map(|(name, value)| (name.clone(), word(value))).collect(),
-                    timeout: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-                })
-            }
+            "file" => uri.map(Self::File).ok_or_else(|| wrong("`script.uri` is missing: where the text is")),
             other => Err(wrong(format_args!(
-                "`script.source.type` is `{other}`; a script comes from `inline`, `file` or `http`"
+                "`script.source.type` is `{other}`; a script of SQL comes from `inline` or `file`"
             ))),
         }
     }
@@ -71,23 +50,6 @@ impl Source {
         match self {
             Self::Text(text) => Ok(text),
             Self::File(path) => decoded(files::read(&path)?, &path),
-            Self::Server { method, url, headers, timeout } => {
-                let mut request = http::Request::new(method, url.as_str()).headers(headers);
-                if let Some(timeout) = timeout {
-                    request = request.timeout(timeout);
-                }
-                let answer = request.send()?;
-                if answer.status != 200 {
-                    // A redirect would lead to another place than the one that was named.
-                    let message = format!("{url} answered with status {}", answer.status);
-                    let retryable = answer.status >= 500;
-                    return Err(Failure { retryable, ..Failure::new("script_unavailable", message) });
-                }
-                if answer.body.size() > LONGEST {
-                    return Err(Failure::new("too_large", format_args!("the script at {url} has more than 8 MiB")));
-                }
-                decoded(answer.bytes()?, &url)
-            }
         }
     }
 }
@@ -96,21 +58,6 @@ impl Source {
 fn is_path(text: &str) -> bool {
     let text = text.trim();
     !text.contains(char::is_whitespace) && text.to_ascii_lowercase().ends_with(".sql")
-}
-
-/// The address by itself, or beside what `endpoint` names.
-fn joined(endpoint: Option<String>, uri: Option<String>) -> Option<String> {
-    let (Some(endpoint), Some(uri)) = (&endpoint, &uri) else { return endpoint.or(uri) };
-    if uri.contains("://") {
-        return Some(uri.clone());
-    }
-    let host = endpoint.find("://").map_or(0, |scheme| scheme + 3);
-    let end = match uri.strip_prefix('/') {
-        Some(_) => endpoint[host..].find('/'),
-        None => endpoint[host..].rfind('/'),
-    };
-    let base = &endpoint[..end.map_or(endpoint.len(), |end| host + end)];
-    Some(format!("{base}/{}", uri.trim_start_matches('/')))
 }
 
 fn decoded(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
@@ -144,24 +91,20 @@ mod tests {
         ] {
             assert_eq!(Source::read(&script), expected, "{script}");
         }
-        let served =
-            Source::read(&json!({"uri": "b.sql", "source": {"type": "http", "endpoint": "https://h/x/a.sql"}}));
-        assert!(
-            matches!(served, Ok(Source::Server { url, method, .. }) if url == "https://h/x/b.sql" && method == "GET")
-        );
-        for bad in
-            [json!(7), json!({}), json!({"uri": "x", "source": {"type": "s3"}}), json!({"uri": "x", "source": 1})]
-        {
+        for bad in [
+            json!(7),
+            json!({}),
+            json!({"uri": "x", "source": {"type": "s3"}}),
+            json!({"uri": "x", "source": 1}),
+            json!({"source": {"type": "inline"}}),
+        ] {
             assert_eq!(Source::read(&bad).expect_err("no source").code, "invalid_input", "{bad}");
         }
     }
 
     #[test]
-    fn addresses_are_put_together() {
-        let join = |endpoint: &str, uri: &str| joined(Some(endpoint.to_owned()), Some(uri.to_owned()));
-        assert_eq!(join("https://h", "b.sql").as_deref(), Some("https://h/b.sql"));
-        assert_eq!(join("https://h/x/", "b.sql").as_deref(), Some("https://h/x/b.sql"));
-        assert_eq!(join("https://h/x/y", "/b.sql").as_deref(), Some("https://h/b.sql"));
-        assert_eq!(join("https://h/x", "https://i/b.sql").as_deref(), Some("https://i/b.sql"));
+    fn a_file_is_text() {
+        assert_eq!(decoded("\u{feff}SELECT 1".as_bytes().to_vec(), "x"), Ok("SELECT 1".to_owned()));
+        assert!(decoded(vec![0xff], "x").is_err());
     }
 }

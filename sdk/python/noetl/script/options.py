@@ -72,7 +72,7 @@ def _code(arguments: dict[str, Any]) -> tuple[str, str]:
     if code is not None and script is not None:
         raise _wrong("write `code` or `script`, not both")
     if script is not None:
-        return source.read(_mapping("script", script))
+        return source.read(source.written(script) if isinstance(script, str) else _mapping("script", script))
     if not isinstance(code, str):
         raise _wrong("`code` is missing: the text to run")
     return code, CODE

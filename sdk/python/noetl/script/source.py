@@ -12,6 +12,14 @@ from ..failure import Failure
 _LONGEST = 8 << 20
 
 
+def written(script: str) -> dict[str, Any]:
+    """What a `script` that is text means: a file, if it is one word that ends like one, or the code itself."""
+    word = script.strip()
+    if word.endswith(".py") and len(word.split()) == 1:
+        return {"uri": word, "source": {"type": "file"}}
+    return {"uri": "script", "source": {"type": "inline", "code": script}}
+
+
 def read(script: dict[str, Any]) -> tuple[str, str]:
     """The text, and what to call it."""
     uri, source = script.get("uri"), script.get("source") or {}
