@@ -99,7 +99,8 @@ fn context(execution: u64, at: u64, inputs: &Inputs, payloads: &Payloads) -> Con
         }
     }
     let own = json!({ "execution_id": execution.to_string() });
-    let base = Context::from_map(at, own.as_object().expect("an object"))
+    let base = Context::sealed(at, inputs.seal.as_deref())
+        .with(own.as_object().into_iter().flatten().map(|(n, v)| (n.as_str(), from_json(v))))
         .with(bound.iter().map(|(n, v)| (n.as_str(), from_json(v))));
     base.with(values.iter().map(|(name, value)| {
         let is_result = inputs.results.iter().find(|(result, _)| result == name);

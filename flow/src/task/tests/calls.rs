@@ -322,3 +322,23 @@ fn a_failure_is_hard_when_nothing_answered() {
     };
     assert!(child(json!({"path": "p", "return_result": true})) && !child(json!({"path": "p", "return_step": "x"})));
 }
+
+#[test]
+fn what_a_tool_is_given_has_the_seal_of_its_execution_on_it() {
+    let config = json!({
+        "declared": "{{ keychain.ai.key }}", "bare": "Bearer {{ keychain.pg.password }}", "token": "{{ token('pg') }}",
+        "data": "{{ data }}", "all": "{{ ctx }}",
+    });
+    let mut spec = object(tool("get", json!({"config": config, "set": {"ctx.later": "{{ keychain.pg.password }}"}})));
+    spec["keychain"] = json!({"ai": {"credential": "openai", "fields": {"key": "api_key"}}});
+    let data = "NOETL~SECRET~pg~password~END";
+    let inputs = json!({"context": {"data": data}, "seal": "the seal"});
+    let ran = Kernel::default().run(&spec, &inputs, &mut answers([Ok(json!({}))]));
+    let tagged = |alias: &str, field: &str| crate::keychain::placeholder(Some("the seal"), alias, field);
+    let given = ran.arguments(0);
+    assert_eq!(given["declared"], tagged("openai", "api_key"));
+    assert_eq!(given["bare"], format!("Bearer {}", tagged("pg", "password")));
+    assert_eq!((&given["token"], &given["data"]), (&json!(tagged("pg", "token")), &json!(data)));
+    assert_eq!(ran.report.set["later"], tagged("pg", "password"));
+    assert!(!given.to_string().contains("the seal"), "no template reads it: {given}");
+}
