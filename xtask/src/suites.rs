@@ -67,6 +67,8 @@ const SUITES: &[Suite] = &[
             "--test",
             "flows",
             "--test",
+            "ends",
+            "--test",
             "interleavings",
             "--test",
             "large_loops",

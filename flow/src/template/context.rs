@@ -12,7 +12,7 @@ use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 use serde_json::{Map, Value as Json};
 
-use super::keychain::{CREDENTIALS, KEYCHAIN, sealed};
+use super::keychain::{CREDENTIALS, KEYCHAIN, is_keychain, sealed};
 use super::value::from_json;
 
 /// A name no playbook can write, under which `now()` finds the time.
@@ -112,7 +112,8 @@ impl Object for Layer {
         let mut names = BTreeSet::new();
         let mut layer = Some(self.as_ref());
         while let Some(here) = layer {
-            names.extend(here.names.keys());
+            // All that is known has no keychain in it, which as a whole is nothing that could be rendered.
+            names.extend(here.names.iter().filter(|(_, value)| !is_keychain(value)).map(|(name, _)| name));
             layer = here.below.as_deref();
         }
         Enumerator::Values(names.into_iter().map(|name| Value::from(Arc::clone(name))).collect())

@@ -75,11 +75,13 @@ impl Object for Credential {
     }
 }
 
+pub(super) fn is_keychain(value: &Value) -> bool {
+    value.downcast_object_ref::<Credentials>().is_some()
+}
+
 /// Neither the keychain nor a credential as a whole is anything that could be sent.
 pub(super) fn check(value: &Value) -> Result<(), Cause> {
-    let whole =
-        value.downcast_object_ref::<Credentials>().is_some() || value.downcast_object_ref::<Credential>().is_some();
-    if whole {
+    if is_keychain(value) || value.downcast_object_ref::<Credential>().is_some() {
         let text = "a credential as a whole has no value; name a field of it: `keychain.NAME.FIELD`";
         return Err(Cause::Failed(text.to_owned()));
     }

@@ -38,7 +38,8 @@ impl Ran {
     }
 
     fn arguments(&self, call: usize) -> Json {
-        serde_json::from_str(&self.calls[call].arguments).expect("arguments are JSON")
+        let made = self.calls.get(call).unwrap_or_else(|| panic!("there was no such call: {:?}", self.report));
+        serde_json::from_str(&made.arguments).expect("arguments are JSON")
     }
 }
 
