@@ -33,13 +33,13 @@ export function make({ Failure, Response, textOf, files, http, module }) {
     if (given.libs !== undefined && given.libs !== null) throw wrong('`libs` is for Python: this tool has no modules');
     if (isSome(given.code) && isSome(given.script)) throw wrong('write `code` or `script`, not both');
     const context = { execution_id: null, step: null, ...given.context };
-    if (isSome(given.script)) return { ...sourceOf(written(given.script)), input, context };
+    if (isSome(given.script)) return { ...sourceOf(scriptOf(given.script)), input, context };
     if (typeof given.code !== 'string') throw wrong('`code` is missing: the text to run');
     return { code: given.code, name: 'code', input, context };
   }
 
   /** A `script` that is text is a file, if it is one word that ends like one, or the code itself. */
-  function written(script) {
+  function scriptOf(script) {
     if (typeof script !== 'string') return script;
     const isFile = /^\s*\S+\.m?js\s*$/.test(script);
     return isFile ? { uri: script.trim() } : { uri: 'script', source: { type: 'inline', code: script } };

@@ -102,7 +102,7 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
         let page = api.get(&format!("/api/credentials/{alias}/audit?limit=1000")).await.is(200).json();
         page["uses"].as_array().expect("lines").clone()
     };
-    let refused = json!(elsewhere.host);
+    let refused = json!(format!("http://{}", elsewhere.host));
     assert!(
         lines("canary-00").await.iter().any(|line| line["event"] == "refused" && line["target"] == refused),
         "a use for another host is written down as what it was"

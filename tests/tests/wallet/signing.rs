@@ -45,7 +45,8 @@ async fn a_receiver_can_check_who_sent_a_request_and_when() {
     let wanted = hex::encode(mac(hmac::HMAC_SHA256, SECRET.as_bytes(), message.as_bytes()));
     assert_eq!(parts.get("sha256"), Some(&wanted.as_str()), "{header}");
     let uses = api.get("/api/credentials/partner/audit").await.is(200).json();
-    let opened = uses["uses"].as_array().expect("lines").iter().any(|line| line["target"] == receiver.host.as_str());
+    let target = format!("http://{}", receiver.host);
+    let opened = uses["uses"].as_array().expect("lines").iter().any(|line| line["target"] == target);
     assert!(opened, "the use is written down with its target: {uses}");
     nowhere(server, &[SECRET, &wanted], &answer);
 }
