@@ -51,9 +51,9 @@ impl Mode {
             Some(other) => other.to_string(),
         };
         match word.trim().to_ascii_lowercase().as_str() {
-            "" | "append" | "insert" => Ok(Self::Append),
-            "replace" | "overwrite" | "truncate" => Ok(Self::Replace),
-            "upsert" | "merge" => Ok(Self::Upsert),
+            "" | "append" => Ok(Self::Append),
+            "replace" => Ok(Self::Replace),
+            "upsert" => Ok(Self::Upsert),
             _ => Err(Failure::invalid_input(format_args!("`mode` is `{word}`; write append, replace or upsert"))),
         }
     }
