@@ -4,7 +4,8 @@
 //! take them ([`names`], [`query`], [`script`], [`target`]). All but [`source`] and the run of a script is pure.
 //!
 //! Invariants:
-//! 1. A value is a parameter and never part of a statement; it is handed on as it was written, so that no digit is lost.
+//! 1. A value is a parameter and never part of a statement. It is not read into a value of the tool's own, and a number keeps
+//!    its digits unless it is inside of a map or a list.
 //! 2. Nothing is written before all rows are here: a source that fails leaves the target as it was.
 //! 3. What goes into one script is written altogether or not at all; the answer says how many scripts it took.
 

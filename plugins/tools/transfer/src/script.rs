@@ -84,9 +84,10 @@ impl<'r> Scripts<'r> {
         let (name, value) = (self.names, value.map_or("null", RawValue::get));
         self.names += 1;
         let before = if name == 0 { '{' } else { ',' };
+        let quote = if needs_its_digits(value, self.dialect) { "\"" } else { "" };
         // Writing to text does not fail.
         let _ = write!(self.text, ":p{name}");
-        let _ = write!(self.values, "{before}\"p{name}\":{value}");
+        let _ = write!(self.values, "{before}\"p{name}\":{quote}{value}{quote}");
     }
 
     /// Runs what is left; answers with how many statements and transactions there were.
@@ -108,5 +109,35 @@ impl<'r> Scripts<'r> {
         })?;
         self.transactions += 1;
         Ok(())
+    }
+}
+
+/// Whether a number would lose digits on its way and has to go as text, which is what the database takes it from anyway.
+/// SQLite would keep the text of a fraction, so that stays the number it can be.
+fn needs_its_digits(value: &str, dialect: Dialect) -> bool {
+    let is_number = value.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let fits = digits <= 15 || value.parse::<i64>().is_ok();
+    is_number && !fits && (dialect == Dialect::Postgres || !value.contains(['.', 'e', 'E']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_many_digits_goes_as_text() {
+        for (value, postgres, sqlite) in [
+            ("12345678901234567890123", true, true),
+            ("-12345678901234567890", true, true),
+            ("0.12345678901234567", true, false),
+            ("9223372036854775807", false, false),
+            ("1.5e300", false, false),
+            ("\"12345678901234567890123\"", false, false),
+            ("[12345678901234567890123]", false, false),
+        ] {
+            assert_eq!(needs_its_digits(value, Dialect::Postgres), postgres, "{value}");
+            assert_eq!(needs_its_digits(value, Dialect::Sqlite), sqlite, "{value}");
+        }
     }
 }

@@ -50,12 +50,10 @@ fn rows_go_into_a_table_many_at_a_time() {
 fn a_mapping_says_where_values_are() {
     let mapping = json!({"user_id": "user.id", "whole": "$", "none": "user.nothing"});
     let work = work("postgres", json!({"table": "t", "mapping": mapping}), Mode::Append, 1000);
-    let (_, ran) = written(&work, r#"[{"user": {"id": 12345678901234567}}]"#).expect("written");
+    let (_, ran) = written(&work, r#"[{"user": {"id": 12345678901234567890123}}]"#).expect("written");
     assert_eq!(ran[0].0, r#"INSERT INTO "t" ("user_id", "whole", "none") VALUES (:p0,:p1,:p2)"#);
-    assert_eq!(
-        ran[0].1,
-        json!({"p0": 12345678901234567_u64, "p1": {"user": {"id": 12345678901234567_u64}}, "p2": null})
-    );
+    assert_eq!((&ran[0].1["p0"], &ran[0].1["p2"]), (&json!("12345678901234567890123"), &Value::Null));
+    assert!(ran[0].1["p1"]["user"]["id"].is_number(), "{}", ran[0].1);
 }
 
 #[test]
