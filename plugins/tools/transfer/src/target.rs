@@ -177,14 +177,14 @@ impl Work {
         }
         let (written, columns) = match (&self.query, &self.table) {
             (Some(query), _) => (rows.len(), self.by_query(query, rows, exact, &mut scripts)?),
-            (None, Some(table)) => self.into_table(table, rows, exact, &mut scripts)?,
+            (None, Some(table)) => self.by_table(table, rows, exact, &mut scripts)?,
             (None, None) => (0, Vec::new()),
         };
         let (statements, transactions) = scripts.end()?;
         Ok(Done { rows: written, columns, statements, transactions })
     }
 
-    fn into_table(
+    fn by_table(
         &self,
         table: &str,
         rows: &[&RawValue],
@@ -253,13 +253,14 @@ impl Work {
             .filter(|column| self.key.contains(&column.written))
             .map(|column| column.path.as_str())
             .collect();
-        let mut seen = HashSet::new();
-        let is_last = |row: &&&'a RawValue| {
-            let row = Row::of(**row);
+        let (mut seen, mut kept) = (HashSet::new(), Vec::new());
+        for value in rows.iter().rev().copied() {
+            let row = Row::of(value);
             let values: Vec<&'a str> = key.iter().map(|path| row.find(path).map_or("null", RawValue::get)).collect();
-            values.contains(&"null") || seen.insert(values)
-        };
-        let mut kept: Vec<&'a RawValue> = rows.iter().rev().filter(is_last).copied().collect();
+            if values.contains(&"null") || seen.insert(values) {
+                kept.push(value);
+            }
+        }
         kept.reverse();
         kept
     }
