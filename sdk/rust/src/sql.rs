@@ -109,8 +109,8 @@ fn told(fault: &Fault) -> String {
     text
 }
 
-/// A script being put together.
-#[derive(Debug)]
+/// A script being put together; a copy is another one on the same database.
+#[derive(Debug, Clone)]
 #[must_use = "a script does nothing until it is run"]
 pub struct Script(Request);
 

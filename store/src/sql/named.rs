@@ -4,6 +4,8 @@
 //! or a slice (`a[1:n]`) whose name is no parameter. A name that is used and not given is an error of the script's author,
 //! told before anything is sent.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::script::{Token, tokens};
@@ -14,7 +16,9 @@ pub(super) fn numbered<'v>(
     values: &'v Map<String, Value>,
 ) -> Result<(String, Vec<&'v Value>), String> {
     let mut out = String::with_capacity(statement.len());
-    let mut used: Vec<(&'v str, &'v Value)> = Vec::new();
+    let mut used: Vec<&'v Value> = Vec::new();
+    // A statement that inserts many rows has tens of thousands of names.
+    let mut numbers: HashMap<&'v str, usize> = HashMap::new();
     let pieces: Vec<(Token, &str)> = tokens(statement).collect();
     let (mut at, mut brackets) = (0, 0_usize);
     while let Some((token, text)) = pieces.get(at).copied() {
@@ -49,11 +53,11 @@ pub(super) fn numbered<'v>(
         match found {
             Some((name, taken)) => match values.get_key_value(name) {
                 Some((name, value)) => {
-                    let number = used.iter().position(|(known, _)| *known == name.as_str()).unwrap_or_else(|| {
-                        used.push((name, value));
-                        used.len() - 1
+                    let number = *numbers.entry(name.as_str()).or_insert_with(|| {
+                        used.push(value);
+                        used.len()
                     });
-                    out.push_str(&format!("${}", number + 1));
+                    out.push_str(&format!("${number}"));
                     at += taken;
                 }
                 None if brackets > 0 => {
@@ -68,7 +72,7 @@ pub(super) fn numbered<'v>(
             }
         }
     }
-    Ok((out, used.into_iter().map(|(_, value)| value).collect()))
+    Ok((out, used))
 }
 
 #[cfg(test)]

@@ -102,14 +102,19 @@ impl Document {
             *known = (*known).min(used);
         };
         for tool in self.tools() {
-            let used = match tool.kind.as_str() {
-                "postgres" => Use::Postgres,
-                "nats" | "subscription" => Use::Nats,
-                _ => Use::Http,
-            };
-            let mut named = Vec::new();
-            tool.config.iter().for_each(|(name, value)| credentials(name, value, &mut named));
-            named.into_iter().filter_map(|value| self.word(value)).for_each(|alias| add(alias, used));
+            for (option, value) in &tool.config {
+                // An end of a transfer is of a kind by itself.
+                let words = ["type", "tool", "kind"];
+                let own = words.iter().find_map(|word| value.get(*word)?.as_str()).filter(|_| tool.kind == "transfer");
+                let used = match own.unwrap_or(tool.kind.as_str()) {
+                    "postgres" => Use::Postgres,
+                    "nats" | "subscription" => Use::Nats,
+                    _ => Use::Http,
+                };
+                let mut named = Vec::new();
+                credentials(option, value, &mut named);
+                named.into_iter().filter_map(|value| self.word(value)).for_each(|alias| add(alias, used));
+            }
         }
         // A playbook that is given an alias by another has a default of it in its workload.
         for (name, value) in self.playbook.iter().flat_map(|playbook| &playbook.workload) {
@@ -203,14 +208,24 @@ workflow:
   - {name: b, kind: nats, auth: '{{ workload.nats_credential }}', operation: kv_get, bucket: '{{ bucket }}', key: k}
   - {name: c, kind: http, url: 'http://x.example/y', auth: some_api}
   - {name: d, kind: playbook, path: lib/child}
+  - name: e
+    kind: transfer
+    source: {type: http, url: 'http://x.example/z', auth: rows_api}
+    target: {type: postgres, auth: pg_rows, table: rows}
 ",
         );
         let aliases: Vec<_> = document.aliases().into_iter().collect();
-        let wanted = [("nats_here", Use::Nats), ("pg_local", Use::Postgres), ("some_api", Use::Http)];
+        let wanted = [
+            ("nats_here", Use::Nats),
+            ("pg_local", Use::Postgres),
+            ("pg_rows", Use::Postgres),
+            ("rows_api", Use::Http),
+            ("some_api", Use::Http),
+        ];
         assert_eq!(aliases, wanted.map(|(alias, used)| (alias.to_owned(), used)));
         assert_eq!(document.on_nats().into_iter().collect::<Vec<_>>(), [Needed::Bucket("sessions".to_owned())]);
         assert_eq!(document.children(), ["lib/child"]);
-        assert_eq!(document.kinds().into_iter().collect::<Vec<_>>(), ["http", "nats", "postgres"]);
+        assert_eq!(document.kinds().into_iter().collect::<Vec<_>>(), ["http", "nats", "postgres", "transfer"]);
         assert!(document.texts().contains(&"http://x.example/y"));
     }
 }

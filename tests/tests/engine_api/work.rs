@@ -144,10 +144,10 @@ async fn a_child_of_a_pipeline_is_shown_with_its_step_and_ends_with_its_parent()
 #[tokio::test]
 async fn a_kind_that_no_tool_serves_is_told_when_a_playbook_is_registered() {
     let server = server_with(&[]).await;
-    let tool = json!({"kind": "transfer", "source": {"type": "postgres"}, "target": {"type": "postgres"}});
-    let text = playbook("work/transfer", json!([{"step": "start", "tool": tool}]));
+    let tool = json!({"kind": "duckdb", "command": "SELECT 1"});
+    let text = playbook("work/duckdb", json!([{"step": "start", "tool": tool}]));
     let warned = register(&server.admin(), &text).await.is(201).json();
-    assert!(warned["warnings"].to_string().contains("there is no tool `transfer` here"), "{warned}");
-    let ended = run(&server.admin(), "work/transfer", json!({})).await;
+    assert!(warned["warnings"].to_string().contains("there is no tool `duckdb` here"), "{warned}");
+    let ended = run(&server.admin(), "work/duckdb", json!({})).await;
     assert_eq!(ended["error"]["code"], "unknown_tool", "{ended}");
 }

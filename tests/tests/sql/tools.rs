@@ -1,4 +1,4 @@
-//! The tools `postgres` and `sqlite` in playbooks.
+//! The tools `postgres`, `sqlite` and `transfer` in playbooks.
 
 use noetl_tests::{Api, Postgres, Server};
 use reqwest::Method;
@@ -224,4 +224,56 @@ async fn a_script_of_sqlite_ends_with_its_time_and_fills_neither_memory_nor_disk
     }
     let after = json!({"kind": "sqlite", "query": "SELECT 1 AS a"});
     assert_eq!(output(&scene.run("sql/after", after).await)["rows"], json!([{"a": 1}]));
+}
+
+#[tokio::test]
+async fn rows_are_moved_between_databases_altogether_or_not_at_all() {
+    let scene = Scene::start().await;
+    let source = "CREATE TABLE wide (id int PRIMARY KEY, \"Name\" text, tags jsonb, price numeric);
+        INSERT INTO wide SELECT i, 'it''s ' || i, jsonb_build_object('n', jsonb_build_array(i, null)), i / 4.0
+        FROM generate_series(1, 5000) AS i";
+    output(&scene.run("sql/source", json!({"kind": "postgres", "auth": "pg", "command": source})).await);
+    let copy =
+        "CREATE TABLE copy (id INTEGER PRIMARY KEY, name, tags, price TEXT); INSERT INTO copy VALUES (-1, 'x', 0, 0)";
+    output(&scene.run("sql/copy", json!({"kind": "sqlite", "database": "notes", "command": copy})).await);
+
+    let out = json!({"kind": "transfer", "mode": "replace",
+        "source": {"type": "postgres", "auth": "pg", "query": "SELECT * FROM wide ORDER BY id"},
+        "target": {"type": "sqlite", "database": "notes", "table": "copy"}});
+    let done = scene.run("sql/out", out).await;
+    assert_eq!((&output(&done)["rows_transferred"], &output(&done)["transactions"]), (&json!(5000), &json!(1)));
+    let look = "SELECT count(*) AS n, min(id) AS least, max(name) FILTER (WHERE id = 7) AS name,
+        max(tags) FILTER (WHERE id = 7) AS tags, max(price) FILTER (WHERE id = 7) AS price FROM copy";
+    let seen = scene.run("sql/seen", json!({"kind": "sqlite", "database": "notes", "query": look})).await;
+    let row = &output(&seen)["rows"][0];
+    assert_eq!((&row["n"], &row["least"], &row["name"]), (&json!(5000), &json!(1), &json!("it's 7")));
+    assert_eq!(row["tags"], json!(r#"{"n":[7,null]}"#));
+    assert!(row["price"].as_str().is_some_and(|price| price.starts_with("1.75")), "{row}");
+
+    let back = |query: &str| {
+        json!({"kind": "transfer", "mode": "upsert", "chunk_size": 100,
+            "source": {"type": "sqlite", "database": "notes", "query": query},
+            "target": {"type": "postgres", "auth": "pg", "table": "public.wide", "key": ["id"],
+                "mapping": {"id": "id", "\"Name\"": "name", "tags": "tags", "price": "price"}}})
+    };
+    let again = back("SELECT id + 4900 AS id, 'new' AS name, tags, price FROM copy WHERE id <= 200 ORDER BY id");
+    assert_eq!(output(&scene.run("sql/back", again).await)["rows_transferred"], 200);
+    let counted = "SELECT count(*) AS n, count(*) FILTER (WHERE \"Name\" = 'new') AS new,
+        count(*) FILTER (WHERE tags->'n'->>0 = '1') AS ones FROM wide";
+    let count = json!({"kind": "postgres", "auth": "pg", "query": counted});
+    let expected = json!([{"n": 5100, "new": 200, "ones": 2}]);
+    assert_eq!(output(&scene.run("sql/count", count.clone()).await)["rows"], expected);
+
+    let late =
+        back("SELECT CASE id WHEN 4999 THEN NULL ELSE id + 9000 END AS id, 'late' AS name FROM copy ORDER BY id");
+    let broken = scene.run("sql/late", late).await;
+    let (code, message) = failed(&broken);
+    assert!(code == "constraint" && message.contains("the target"), "{code}: {message}");
+    assert_eq!(output(&scene.run("sql/kept", count).await)["rows"], expected, "nothing of it is there");
+
+    let other = json!({"kind": "transfer", "source": {"type": "snowflake", "query": "SELECT 1"},
+        "target": {"type": "postgres", "auth": "pg", "table": "wide"}});
+    let (code, message) = ("unsupported_source", "`http`, `postgres` and `sqlite`");
+    let refused = scene.run("sql/other", other).await;
+    assert!(failed(&refused).0 == code && failed(&refused).1.contains(message), "{refused}");
 }

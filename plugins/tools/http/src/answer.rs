@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use http_common::ResponseType;
 use noetl_sdk::Failure;
 use serde::Serialize;
 use serde_json::value::RawValue;
-
-use crate::options::ResponseType;
 
 /// A body up to this size is shown; a larger one stays where it is and is referred to.
 const INLINE_BYTES: u64 = 8 << 20;

@@ -1,6 +1,7 @@
-//! What the tools over databases share: their options ([`options`]), where a script is ([`source`]) and the form of their
-//! answers ([`output`]).
+//! What the tools over databases share: their options ([`options`]), which database is meant ([`database`]), where a script is
+//! ([`source`]) and the form of their answers ([`output`]).
 
+pub mod database;
 pub mod options;
 pub mod output;
 pub mod source;

@@ -54,6 +54,11 @@ impl Options {
         Ok(Self(serde_json::from_str(arguments)?))
     }
 
+    /// Options that are part of others.
+    pub fn of(given: Map<String, Value>) -> Self {
+        Self(given)
+    }
+
     /// Takes an option of the tool's own.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())
@@ -72,6 +77,11 @@ impl Options {
     /// The first of these options that is there.
     pub fn any_of<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().find(|name| self.0.get(**name).is_some_and(|value| !value.is_null())).copied()
+    }
+
+    /// Passes over what is left, which nobody took, for the tool of that name.
+    pub fn end(mut self, tool: &str, known: &[&str]) {
+        options::keep_known(tool, &mut self.0, known);
     }
 
     /// What is left, as a script for the tool of that name.
@@ -125,7 +135,8 @@ impl Options {
         }
     }
 
-    fn timeout(&mut self) -> Result<Option<Duration>, Failure> {
+    /// Takes the time a script may have, the shortest of those that are given.
+    pub fn timeout(&mut self) -> Result<Option<Duration>, Failure> {
         let mut shortest: Option<Duration> = None;
         for (name, unit) in [("timeout", 1.0), ("timeout_seconds", 1.0), ("timeout_ms", 0.001)] {
             let Some(value) = self.take(name) else { continue };

@@ -103,8 +103,12 @@ const MOST_REDIRECTS: u32 = 20;
 
 impl Options {
     pub fn read(arguments: &str) -> Result<Self, Failure> {
-        let mut given: Map<String, Value> = serde_json::from_str(arguments)?;
-        options::keep_known("http", &mut given, &KNOWN);
+        Self::of("http", serde_json::from_str(arguments)?)
+    }
+
+    /// Options that are part of others; `tool` is who passes over those that nobody knows.
+    pub fn of(tool: &str, mut given: Map<String, Value>) -> Result<Self, Failure> {
+        options::keep_known(tool, &mut given, &KNOWN);
         Ok(serde_json::from_value(Value::Object(given))?)
     }
 
