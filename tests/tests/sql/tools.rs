@@ -101,7 +101,7 @@ async fn failures_say_what_and_where_and_what_helps() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let nobody = listener.local_addr().expect("an address").port();
     drop(listener);
-    scene.credential("gone", "x", nobody).await;
+    scene.credential("gone", "nobody-asks", nobody).await;
     scene.credential("wrong", "hunter2-hunter2", scene.postgres.port).await;
     let twice = "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)";
     for (name, options, code, says) in [

@@ -175,10 +175,10 @@ fn describe(error: reqwest::Error) -> OutboundError {
     OutboundError::Failed(format!("{failed}{}", chain(&error)))
 }
 
-/// The connector hands on what TLS says inside of an I/O error, which is not its source.
+/// The connector hands on what TLS says inside of I/O errors, one in the other, which are not sources of each other.
 fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
+    error.is::<rustls::Error>() || inner.is_some_and(|inner| is_tls(inner))
 }
 
 fn chain(error: &dyn Error) -> String {
