@@ -501,7 +501,7 @@ async fn health_readiness_and_metrics_answer() {
     assert!(matches!(ready.status, 200 | 503), "{ready:?}");
     assert_eq!(ready.json()["ready"], ready.status == 200);
     let text = nobody.get("/metrics").await.is(200).text();
-    assert!(text.contains("noetl_http_requests_total{route=\"/health\",method=\"GET\",status=\"2xx\"} 1"), "{text}");
+    assert!(text.contains("noetl_http_requests_total{route=\"/health\",method=\"GET\",status=\"2xx\"} 2"), "{text}");
     assert!(
         text.contains("noetl_http_requests_total{route=\"/api/plugins/{path}:call\",method=\"POST\",status=\"5xx\"} 0")
     );
