@@ -116,7 +116,8 @@ impl Allowance {
     pub(super) fn begin(&self) -> Working<'_> {
         let mut state = self.state.lock();
         state.working += 1;
-        state.left += WINDOW;
+        // What the connecting left over comes on top, and no more: functions that overlap must not save up for later ones.
+        state.left = (state.left + WINDOW).min(WINDOW * state.working + HELLO);
         drop(state);
         self.more.notify_one();
         Working(self)
@@ -187,9 +188,8 @@ impl Drop for Working<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.working -= 1;
-        if state.working == 0 {
-            state.left = IDLE;
-        }
+        // What this one did not use goes with it, also while others run.
+        state.left = if state.working == 0 { IDLE } else { state.left.min(WINDOW * state.working) };
         drop(state);
         self.0.more.notify_one();
     }
@@ -244,6 +244,13 @@ mod tests {
         assert!(allowance.is_exhausted());
         drop(two);
         assert_eq!(allowance.left() as u64, IDLE);
+        let mut running = allowance.begin();
+        for _ in 0..10 {
+            // Each ends when the next one runs already, so there is never a moment without any.
+            running = allowance.begin();
+        }
+        assert_eq!(allowance.left() as u64, WINDOW, "functions that overlap save nothing up");
+        drop(running);
         let idle = Allowance::new();
         idle.spend(HELLO);
         idle.give_up();
