@@ -247,7 +247,8 @@ mod tests {
         let mut running = allowance.begin();
         for _ in 0..10 {
             // Each ends when the next one runs already, so there is never a moment without any.
-            running = allowance.begin();
+            let next = allowance.begin();
+            drop(std::mem::replace(&mut running, next));
         }
         assert_eq!(allowance.left() as u64, WINDOW, "functions that overlap save nothing up");
         drop(running);

@@ -113,7 +113,13 @@ fn members(leader: Pid, mark: &str) -> Vec<Pid> {
 fn processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    ids.filter_map(|id: i32| parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)).collect()
+    ids.filter_map(process).collect()
+}
+
+fn process(id: i32) -> Option<Process> {
+    // A process names itself, and not always in UTF-8: one that could not be read would never be killed.
+    let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
+    parse(id, &String::from_utf8_lossy(&stat))
 }
 
 /// `id (name) state parent group ...`; the name may have anything in it, brackets included.
@@ -141,6 +147,18 @@ mod tests {
         assert_eq!((process.id, process.parent, process.group), (7, 3, 5));
         assert!(parse(7, "7 (a) Z 3 5 5 0 -1").is_none(), "it has ended");
         assert!(parse(7, "").is_none());
+    }
+
+    #[test]
+    fn one_whose_name_is_no_text_is_seen() {
+        // A thread has a name and a line of its own, and this one changes no other's.
+        let seen = std::thread::spawn(|| {
+            fs::write("/proc/thread-self/comm", b"\xff\xfe").expect("the name is the thread's own");
+            let path = fs::read_link("/proc/thread-self").expect("where the system tells of it");
+            let id = path.file_name().and_then(|id| id.to_str()?.parse().ok()).expect("a number");
+            process(id).is_some_and(|seen| seen.id == id)
+        });
+        assert!(seen.join().expect("it ended"));
     }
 
     #[test]
