@@ -117,8 +117,7 @@ impl Tokens {
         let mut place = slot.lock().await;
         let Place { token, failed } = &mut *place;
         token.take_if(|token| token.revision != credential.revision);
-        let now = Instant::now();
-        if token.as_ref().is_none_or(|token| token.renew <= now) {
+        if token.as_ref().is_none_or(|token| token.renew <= Instant::now()) {
             let waited_for =
                 failed.as_ref().filter(|failed| failed.revision == credential.revision && failed.at >= came);
             let waited_for = waited_for.map(|failed| failed.error.clone());
@@ -127,6 +126,8 @@ impl Tokens {
                 Some(error) => Err(error),
                 None => self.fetch(tenant, credential).await,
             };
+            // The issuer may have taken long to fail: what was good before may have ended, and the pause begins now.
+            let now = Instant::now();
             match fetched {
                 Ok(new) => (*token, *failed) = (Some(new), None),
                 Err(error) => match token.as_mut().filter(|token| token.ends > now) {
@@ -138,7 +139,7 @@ impl Tokens {
                     None => {
                         // Its time is that of the request: one that is only passed on would be shared for ever.
                         if asks {
-                            let (revision, at) = (credential.revision, Instant::now());
+                            let (revision, at) = (credential.revision, now);
                             *failed = Some(Failed { revision, at, error: error.clone() });
                         }
                         return Err(error);
