@@ -91,11 +91,15 @@ fn memory_left() -> Option<u64> {
     };
     // Without a limit the file says `max`, which is no number.
     let Some(limit) = of_container("max") else { return Some(machine) };
-    // What the system only keeps of files counts as used, and is given back when it is needed.
-    let files = fs::read_to_string("/sys/fs/cgroup/memory.stat").ok();
-    let files = files.and_then(|text| number_after(&text, "inactive_file ")).unwrap_or_default();
-    let used = of_container("current").unwrap_or_default().saturating_sub(files);
+    let kept = fs::read_to_string("/sys/fs/cgroup/memory.stat").map_or(0, |text| reclaimable(&text));
+    let used = of_container("current").unwrap_or_default().saturating_sub(kept);
     Some(machine.min(limit.saturating_sub(used)))
+}
+
+/// What the system only keeps, of files and of its own: it counts as used, and is given back when it is needed.
+fn reclaimable(stat: &str) -> u64 {
+    let parts = ["inactive_file ", "active_file ", "slab_reclaimable "];
+    parts.into_iter().filter_map(|part| number_after(stat, part)).sum()
 }
 
 /// The number in the line that begins so.
@@ -135,5 +139,12 @@ mod tests {
         let text = "MemTotal:       10 kB\nMemAvailable:   7 kB\n";
         assert_eq!(number_after(text, "MemAvailable:"), Some(7));
         assert_eq!(number_after(text, "SwapFree:"), None);
+    }
+
+    #[test]
+    fn what_the_system_gives_back_is_not_used() {
+        let stat = "anon 1000\nfile 70\ninactive_anon 500\ninactive_file 10\nactive_file 20\nslab_reclaimable 40\n";
+        assert_eq!(reclaimable(stat), 70);
+        assert_eq!(reclaimable("anon 1000\n"), 0);
     }
 }
