@@ -118,8 +118,8 @@ impl Values {
 
     /// JSON without the values, which is JSON still: a number that is one of them becomes a text.
     pub fn mask_json<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        // Any character can be escaped, so what is not found as it stands may be in there all the same.
-        if !self.are_in(text) && !text.contains("\\u") {
+        // What has none is not written again, which would cost long numbers their digits.
+        if !self.are_in(text) && !self.are_escaped_in(text) {
             return Cow::Borrowed(text);
         }
         match serde_json::from_str::<Value>(text) {
@@ -129,6 +129,28 @@ impl Values {
             }
             Err(_) => self.mask(text),
         }
+    }
+
+    /// Any character can be escaped, so what is not found in JSON as it stands may be in there all the same. The texts are
+    /// looked at one by one and not in the tree that JSON is read into: of two fields with the same name it has the last.
+    fn are_escaped_in(&self, json: &str) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut rest = json;
+        while let Some(start) = rest.find('"') {
+            let (bytes, mut end) = (rest.as_bytes(), start + 1);
+            while end < bytes.len() && bytes[end] != b'"' {
+                end += if bytes[end] == b'\\' { 2 } else { 1 };
+            }
+            // One that does not end is no JSON.
+            let Some(quoted) = rest.get(start..=end) else { return false };
+            if quoted.contains('\\') && serde_json::from_str::<String>(quoted).is_ok_and(|text| self.are_in(&text)) {
+                return true;
+            }
+            rest = &rest[end + 1..];
+        }
+        false
     }
 }
 
@@ -170,5 +192,20 @@ mod tests {
         assert_eq!(masked, r#"{"n":"[REDACTED]7","[REDACTED]":["[REDACTED]",null,12345]}"#);
         assert!(matches!(values.mask_json(r#"{ "n" : 1.0 }"#), Cow::Borrowed(_)), "what has none is not written again");
         assert_eq!(values.mask_json("not json: hunter22"), "not json: [REDACTED]");
+    }
+
+    #[test]
+    fn json_with_escapes_is_written_again_only_if_a_value_is_escaped_in_it() {
+        let values = Values::new(["hunter22"]);
+        for clean in [r#"{"n":123456789012345678901234567890,"e":"\u00e9\"\\"}"#, r#""\u0068unter"#, r#""a\"#, "\"\\é\""] {
+            assert!(matches!(values.mask_json(clean), Cow::Borrowed(_)), "{clean}");
+        }
+        for (given, wanted) in [
+            (r#"{"a":"\\","b":"\u0068unter22"}"#, r#"{"a":"\\","b":"[REDACTED]"}"#),
+            (r#"{"\u0068unter22":1}"#, r#"{"[REDACTED]":1}"#),
+            (r#"{"a":"\u0068unter22","a":1}"#, r#"{"a":1}"#),
+        ] {
+            assert_eq!(values.mask_json(given), wanted);
+        }
     }
 }
