@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
-use noetl_store::nats::{Entry, Message, Nats, NatsError, ObjectDetails, Settlement, Which};
+use noetl_store::nats::{Entry, Message, Nats, NatsError, ObjectDetails, Published, Settlement, StreamState, Which};
 use wasmtime::component::Resource;
 
 use super::masking::Secrets;
@@ -205,11 +205,7 @@ impl wit::Host for CallState {
         let bytes = data.len() + headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         let publish = |nats: Arc<Nats>| async move { nats.publish(&subject, headers, data.into()).await };
         let published = self.with_nats("nats.publish", bytes, at, publish).await?;
-        Ok(published.map(|ack| wit::Published {
-            stream_name: ack.stream,
-            sequence: ack.sequence,
-            duplicate: ack.duplicate,
-        }))
+        Ok(published.map(|ack| acknowledged(&self.secrets(), ack)))
     }
 
     async fn fetch(
@@ -263,15 +259,7 @@ impl wit::Host for CallState {
         let length = stream_name.len();
         let look = |nats: Arc<Nats>| async move { nats.stream_info(&stream_name).await };
         let found = self.with_nats("nats.stream-info", length, at, look).await?;
-        Ok(found.map(|state| wit::StreamState {
-            name: state.name,
-            subjects: state.subjects.into_iter().map(|subject| self.secrets().masked(subject)).collect(),
-            messages: state.messages,
-            bytes: state.bytes,
-            first_sequence: state.first_sequence,
-            last_sequence: state.last_sequence,
-            consumers: state.consumers,
-        }))
+        Ok(found.map(|found| state(&self.secrets(), found)))
     }
 }
 
@@ -283,15 +271,78 @@ fn unwritten(error: WriteError) -> NatsError {
 }
 
 fn details(secrets: &Secrets, object: ObjectDetails) -> wit::ObjectDetails {
-    let ObjectDetails { name, size, chunks, digest, modified_ms } = object;
+    let ObjectDetails { name, size, chunks, mut digest, modified_ms } = object;
     let name = secrets.masked(name);
+    secrets.mask_some(&mut digest);
     wit::ObjectDetails { name, size, chunks, digest, modified_ms }
 }
 
+fn acknowledged(secrets: &Secrets, published: Published) -> wit::Published {
+    let Published { stream, sequence, duplicate } = published;
+    wit::Published { stream_name: secrets.masked(stream), sequence, duplicate }
+}
+
+fn state(secrets: &Secrets, state: StreamState) -> wit::StreamState {
+    let StreamState { name, subjects, messages, bytes, first_sequence, last_sequence, consumers } = state;
+    let name = secrets.masked(name);
+    let subjects = subjects.into_iter().map(|subject| secrets.masked(subject)).collect();
+    wit::StreamState { name, subjects, messages, bytes, first_sequence, last_sequence, consumers }
+}
+
 fn message(secrets: &Secrets, message: Message) -> wit::Message {
-    let Message { subject, mut headers, data, sequence, time_ms, deliveries, ack_id } = message;
+    let Message { subject, mut headers, data, sequence, time_ms, deliveries, mut ack_id } = message;
+    // A server that writes a secret into it loses the acknowledgement and nothing else.
+    secrets.mask_some(&mut ack_id);
     let (subject, mut data) = (secrets.masked(subject), Vec::from(data));
     secrets.mask_pairs(&mut headers);
     secrets.mask_bytes(&mut data);
     wit::Message { subject, headers, data, sequence, time_ms, deliveries, ack_id }
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_contract::Tenant;
+    use noetl_scrub::known;
+
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_server_has_a_secret_in_it() {
+        const SECRET: &str = "nats-secret";
+        known::learn_for("nats-texts", SECRET);
+        let secrets = Secrets::of(&Tenant::new("nats-texts").expect("a name"));
+        let text = || SECRET.to_owned();
+        let object = details(
+            &secrets,
+            ObjectDetails { name: text(), size: 1, chunks: 1, digest: Some(text()), modified_ms: None },
+        );
+        let published = acknowledged(&secrets, Published { stream: text(), sequence: 1, duplicate: false });
+        let stream = state(
+            &secrets,
+            StreamState {
+                name: text(),
+                subjects: vec![text()],
+                messages: 1,
+                bytes: 1,
+                first_sequence: 1,
+                last_sequence: 1,
+                consumers: 0,
+            },
+        );
+        let message = message(
+            &secrets,
+            Message {
+                subject: text(),
+                headers: vec![(text(), text())],
+                data: Bytes::from_static(SECRET.as_bytes()),
+                sequence: 1,
+                time_ms: 1,
+                deliveries: 1,
+                ack_id: Some(text()),
+            },
+        );
+        assert_eq!(message.data, b"[REDACTED]");
+        let told = format!("{object:?} {published:?} {stream:?} {message:?}");
+        assert!(!told.contains(SECRET), "{told}");
+    }
 }

@@ -52,7 +52,8 @@ impl CallState {
         };
         match done {
             Ok(done) => {
-                let outcomes = done.into_iter().map(|done| self.outcome(done));
+                let secrets = Secrets::of(&self.identity.tenant);
+                let outcomes = done.into_iter().map(|done| self.outcome(&secrets, done));
                 Ok(Ok(outcomes.collect::<wasmtime::Result<_>>()?))
             }
             Err(problem) => Ok(Err(masked(&Secrets::of(&self.identity.tenant), problem.into()))),
@@ -88,15 +89,19 @@ impl CallState {
         })
     }
 
-    fn outcome(&mut self, done: Done) -> wasmtime::Result<wit::Outcome> {
+    /// Rows and names of columns are without secrets already; all else a server can say anything with.
+    fn outcome(&mut self, secrets: &Secrets, done: Done) -> wasmtime::Result<wit::Outcome> {
         let rows = match done.rows {
             None => None,
             Some(Rows::Json(text)) => Some(wit::Rows::Json(text)),
             Some(Rows::Table(table)) => Some(wit::Rows::Table(self.hand_out(Payload::sealed(table, TABLE_TYPE))?)),
         };
-        let column = |column: noetl_store::sql::Column| wit::Column { name: column.name, kind: column.kind };
+        let column = |column: noetl_store::sql::Column| {
+            let kind = secrets.masked(column.kind);
+            wit::Column { name: column.name, kind }
+        };
         Ok(wit::Outcome {
-            status: done.status,
+            status: secrets.masked(done.status),
             affected: done.affected,
             columns: done.columns.into_iter().map(column).collect(),
             row_count: done.row_count,
@@ -117,6 +122,9 @@ fn masked(secrets: &Secrets, error: wit::SqlError) -> wit::SqlError {
         Lost(text) => Lost(secrets.masked(text)),
         Sql(mut fault) => {
             secrets.mask(&mut fault.message);
+            if !is_sqlstate(&fault.sqlstate) {
+                fault.sqlstate.clear();
+            }
             for part in [&mut fault.detail, &mut fault.hint, &mut fault.constraint] {
                 secrets.mask_some(part);
             }
@@ -124,6 +132,11 @@ fn masked(secrets: &Secrets, error: wit::SqlError) -> wit::SqlError {
         }
         error @ (Timeout | TooLarge(_)) => error,
     }
+}
+
+/// Five digits and letters, which is too short for a secret.
+fn is_sqlstate(code: &str) -> bool {
+    code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 impl From<Problem> for wit::SqlError {
@@ -154,6 +167,41 @@ impl From<SqlError> for wit::SqlError {
                 hint: fault.hint,
                 constraint: fault.constraint,
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_contract::Tenant;
+    use noetl_scrub::known;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_has_no_secret_in_any_part() {
+        known::learn_for("sql-fault", "fault-secret");
+        let secrets = Secrets::of(&Tenant::new("sql-fault").expect("a name"));
+        let with_code = |sqlstate: &str| {
+            let fault = wit::Fault {
+                statement: 1,
+                sqlstate: sqlstate.to_owned(),
+                message: "no fault-secret".to_owned(),
+                position: None,
+                detail: Some("fault-secret".to_owned()),
+                hint: None,
+                constraint: None,
+            };
+            match masked(&secrets, wit::SqlError::Sql(fault)) {
+                wit::SqlError::Sql(fault) => (fault.sqlstate, fault.message, fault.detail),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (sqlstate, message, detail) = with_code("23505");
+        assert_eq!((sqlstate.as_str(), message.as_str()), ("23505", "no [REDACTED]"));
+        assert_eq!(detail.as_deref(), Some("[REDACTED]"));
+        for code in ["fault-secret", "2350", "235-5", ""] {
+            assert_eq!(with_code(code).0, "");
         }
     }
 }
