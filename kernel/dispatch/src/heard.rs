@@ -30,8 +30,12 @@ impl Wallet for Heard {
         self.0.look(using).await
     }
 
-    async fn spent(&self, tenant: &Tenant, credential: &Credential) -> bool {
-        self.0.spent(tenant, credential).await
+    fn is_fetched(&self, credential: &Credential) -> bool {
+        self.0.is_fetched(credential)
+    }
+
+    async fn spent(&self, tenant: &Tenant, credential: &Credential) {
+        self.0.spent(tenant, credential).await;
     }
 }
 

@@ -157,9 +157,13 @@ pub trait Wallet: Send + Sync {
         self.open(using).await
     }
 
-    /// What was opened is not taken any more where it went. Whether the next [`open`](Self::open) has something else: it does
-    /// where the wallet fetches what it opens, and a kept value stays what it is.
-    async fn spent(&self, _tenant: &Tenant, _credential: &Credential) -> bool {
+    /// Whether the wallet fetched what it opened here, so that it can have something else after [`spent`](Self::spent); a
+    /// kept value stays what it is.
+    fn is_fetched(&self, _credential: &Credential) -> bool {
         false
     }
+
+    /// What was opened is not taken any more where it went: the next [`open`](Self::open) has something else, if it is fetched.
+    /// This may wait for a fetch that is under way, so whoever calls it keeps nothing that a fetch needs.
+    async fn spent(&self, _tenant: &Tenant, _credential: &Credential) {}
 }

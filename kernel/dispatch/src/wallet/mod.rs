@@ -137,12 +137,14 @@ impl Wallet for Keeper {
         Ok(Arc::new(credential))
     }
 
-    async fn spent(&self, tenant: &Tenant, credential: &Credential) -> bool {
-        let is_fetched = credential.kind == oauth2::KIND;
-        if is_fetched {
+    fn is_fetched(&self, credential: &Credential) -> bool {
+        credential.kind == oauth2::KIND
+    }
+
+    async fn spent(&self, tenant: &Tenant, credential: &Credential) {
+        if self.is_fetched(credential) {
             self.tokens.spent(tenant, credential).await;
         }
-        is_fetched
     }
 }
 

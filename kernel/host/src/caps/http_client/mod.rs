@@ -255,10 +255,16 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
             fill(drivers, identity, draft).await.map_err(|error| mask_error(&known(), error))?;
         let answer = drivers.http.send(request).await;
         if !renewed && answer.as_ref().is_ok_and(|answer| answer.status == 401) {
-            for credential in sent.iter().flat_map(Sent::credentials) {
-                renewed |= drivers.wallet.spent(&identity.tenant, credential).await;
-            }
-            if renewed {
+            let credentials = sent.iter().flat_map(Sent::credentials);
+            let fetched: Vec<_> =
+                credentials.filter(|credential| drivers.wallet.is_fetched(credential)).cloned().collect();
+            if !fetched.is_empty() {
+                // Its slot is one that the fetch of a token may be waiting for.
+                drop(answer);
+                for credential in &fetched {
+                    drivers.wallet.spent(&identity.tenant, credential).await;
+                }
+                renewed = true;
                 continue;
             }
         }
