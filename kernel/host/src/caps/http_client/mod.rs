@@ -193,6 +193,18 @@ struct Draft {
     verified: bool,
 }
 
+impl Draft {
+    /// Time left of the request's own.
+    fn time_left(&self) -> Duration {
+        self.timeout.saturating_sub(self.began.elapsed())
+    }
+
+    /// What is done for the request before it leaves: a wallet that fetches a token waits for others.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, OutboundError> {
+        tokio::time::timeout(self.time_left(), work).await.map_err(|_| OutboundError::Timeout)
+    }
+}
+
 /// A request ready to leave, and the secrets in it.
 struct Outgoing {
     request: OutboundRequest,
@@ -236,7 +248,7 @@ async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<O
         url,
         headers,
         body: body.map(|body| (body.size(), body.stream(drivers.payloads.clone()))),
-        timeout: draft.timeout.saturating_sub(draft.began.elapsed()),
+        timeout: draft.time_left(),
         verified: draft.verified,
     };
     Ok(Outgoing { request, sent, signature })
@@ -251,8 +263,8 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
     let mut renewed = false;
     loop {
         let known = || Secrets::of(&identity.tenant);
-        let Outgoing { request, sent, signature } =
-            fill(drivers, identity, draft).await.map_err(|error| mask_error(&known(), error))?;
+        let filled = draft.in_time(fill(drivers, identity, draft)).await.and_then(|filled| filled);
+        let Outgoing { request, sent, signature } = filled.map_err(|error| mask_error(&known(), error))?;
         let answer = drivers.http.send(request).await;
         if !renewed && answer.as_ref().is_ok_and(|answer| answer.status == 401) {
             let credentials = sent.iter().flat_map(Sent::credentials);
@@ -262,7 +274,7 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
                 // Its slot is one that the fetch of a token may be waiting for.
                 drop(answer);
                 for credential in &fetched {
-                    drivers.wallet.spent(&identity.tenant, credential).await;
+                    draft.in_time(drivers.wallet.spent(&identity.tenant, credential)).await?;
                 }
                 renewed = true;
                 continue;
@@ -345,4 +357,27 @@ async fn collect(
         writer.write(payloads, &chunk.map_err(WriteError::Io)?).await?;
     }
     writer.finish().await.map_err(WriteError::Io)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_request_waits_for_before_it_leaves_counts_as_its_time() {
+        let draft = |timeout| Draft {
+            host: "a".to_owned(),
+            port: 80,
+            method: "GET".to_owned(),
+            url: "http://a/".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            began: Instant::now(),
+            timeout,
+            verified: true,
+        };
+        let never = draft(Duration::from_millis(1)).in_time(futures::future::pending::<()>()).await;
+        assert_eq!(never, Err(OutboundError::Timeout));
+        assert_eq!(draft(Duration::from_secs(60)).in_time(async { 1 }).await, Ok(1));
+    }
 }
