@@ -9,12 +9,15 @@
 //! 1. Nothing is sent while any placeholder of a request cannot be replaced. What has not the tenant's seal on it is none.
 //! 2. A value never changes where a request goes or how it is read: it is encoded for the place it stands in, and the
 //!    host of the address is compared before and after.
-//! 3. A request with a secret asks for an answer that can be read: one that is compressed is refused, since what is in it
-//!    cannot be masked.
+//! 3. A request with a secret asks for an answer that can be read: a body that is compressed is refused, since what is in it
+//!    cannot be masked. An answer without a body is not, whatever it says of one.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use futures::StreamExt as _;
 use noetl_contract::Tenant;
 use noetl_contract::placeholder::{self, Seal};
 use noetl_scrub::{Values, known};
@@ -217,9 +220,9 @@ pub(super) fn mask(
     secrets: &[Secrets],
     sent: Option<&Sent>,
     mut answer: OutboundResponse,
-) -> Result<OutboundResponse, OutboundError> {
+) -> OutboundResponse {
     if let Some(sent) = sent {
-        answer = unpacked(answer)?;
+        answer = unpacked(answer);
         for (_, to) in answer.headers.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("location")) {
             *to = sent.values.replace(to, |place| &sent.placeholders[place]).into_owned();
         }
@@ -228,21 +231,29 @@ pub(super) fn mask(
         secrets.mask_pairs(&mut answer.headers);
         answer.body = secrets.mask_pieces(answer.body);
     }
-    Ok(answer)
+    answer
 }
 
-/// An answer that can be masked.
-pub(super) fn unpacked(answer: OutboundResponse) -> Result<OutboundResponse, OutboundError> {
-    let compressed = |(name, value): &&(String, String)| {
-        name.eq_ignore_ascii_case("content-encoding") && !value.trim().eq_ignore_ascii_case("identity")
+/// An answer that can be masked: of one that is packed no byte is read. Whether there is one shows when the body is read, and
+/// not in what the answer says: a request with HEAD is told the encoding of what it does not get.
+pub(super) fn unpacked(mut answer: OutboundResponse) -> OutboundResponse {
+    let packed =
+        |(name, value): &&(String, String)| name.eq_ignore_ascii_case("content-encoding") && !is_plain(value);
+    let Some((_, encoding)) = answer.headers.iter().find(packed) else { return answer };
+    let text = format!("the answer is encoded as `{encoding}`, so that secrets in it cannot be masked");
+    let refused = move |piece: io::Result<Bytes>| match piece {
+        Ok(piece) if !piece.is_empty() => Err(io::Error::other(text.clone())),
+        piece => piece,
     };
-    match answer.headers.iter().find(compressed) {
-        Some((_, encoding)) => {
-            let text = format!("the answer is encoded as `{encoding}`, so that secrets in it cannot be masked");
-            Err(OutboundError::Failed(text))
-        }
-        None => Ok(answer),
-    }
+    answer.body = answer.body.map(refused).boxed();
+    answer
+}
+
+/// Whether a body with this encoding is what it looks like. `aws-chunked` is one of requests, which stores of objects repeat
+/// for the object.
+fn is_plain(encoding: &str) -> bool {
+    const PLAIN: [&str; 3] = ["", "identity", "aws-chunked"];
+    encoding.split(',').all(|one| PLAIN.iter().any(|plain| one.trim().eq_ignore_ascii_case(plain)))
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
     let mut renewed = false;
     loop {
         let known = || Secrets::of(&identity.tenant);
-        let filled = draft.in_time(fill(drivers, identity, draft)).await.and_then(|filled| filled);
+        let filled = draft.in_time(fill(drivers, identity, draft)).await.unwrap_or_else(Err);
         let Outgoing { request, sent, signature } = filled.map_err(|error| mask_error(&known(), error))?;
         let answer = drivers.http.send(request).await;
         if !renewed && answer.as_ref().is_ok_and(|answer| answer.status == 401) {
@@ -280,9 +280,9 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
                 continue;
             }
         }
-        let answer = if signature.is_some() { answer.and_then(unpacked) } else { answer };
+        let answer = if signature.is_some() { answer.map(unpacked) } else { answer };
         let secrets: Vec<Secrets> = std::iter::once(known()).chain(signature).collect();
-        let answer = answer.and_then(|answer| mask(&secrets, sent.as_ref(), answer));
+        let answer = answer.map(|answer| mask(&secrets, sent.as_ref(), answer));
         return answer.map_err(|error| secrets.iter().fold(error, |error, secrets| mask_error(secrets, error)));
     }
 }
@@ -376,7 +376,7 @@ mod tests {
             timeout,
             verified: true,
         };
-        let never = draft(Duration::from_millis(1)).in_time(futures::future::pending::<()>()).await;
+        let never = draft(Duration::ZERO).in_time(futures::future::pending::<()>()).await;
         assert_eq!(never, Err(OutboundError::Timeout));
         assert_eq!(draft(Duration::from_secs(60)).in_time(async { 1 }).await, Ok(1));
     }
