@@ -13,6 +13,7 @@
 //!    cannot be masked. An answer without a body is not, whatever it says of one.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -82,11 +83,9 @@ fn percent(value: &str) -> String {
 }
 
 /// What went out, to be told from other text where an answer sends the client next.
-#[derive(Debug)]
 pub(super) struct Sent {
-    values: Values,
-    /// The placeholder of each value.
-    placeholders: Vec<String>,
+    /// Placeholders, each with its value. What looks for the values is made when there is something to look at.
+    pairs: Vec<(String, String)>,
     /// Where placeholders were replaced from.
     credentials: Vec<Arc<Credential>>,
 }
@@ -191,9 +190,7 @@ impl Opened<'_> {
             pairs.extend(secrets.map(|(field, value)| (self.seal.write(alias, field), value.clone())));
         }
         pairs.iter().for_each(|(_, value)| known::learn_for(tenant.as_str(), value));
-        let values = Values::new(pairs.iter().map(|(_, value)| value.as_str()));
-        let placeholders = pairs.into_iter().map(|(placeholder, _)| placeholder).collect();
-        Sent { values, placeholders, credentials: self.credentials.into_values().collect() }
+        Sent { pairs, credentials: self.credentials.into_values().collect() }
     }
 }
 
@@ -201,6 +198,26 @@ impl Sent {
     /// The credentials whose values went out.
     pub(super) fn credentials(&self) -> &[Arc<Credential>] {
         &self.credentials
+    }
+
+    /// Puts the placeholders back to where an answer sends the client next.
+    fn put_back(&self, headers: &mut [(String, String)]) {
+        let mut next = headers.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("location")).peekable();
+        if next.peek().is_none() {
+            return;
+        }
+        let values = Values::new(self.pairs.iter().map(|(_, value)| value.as_str()));
+        for (_, to) in next {
+            *to = values.replace(to, |place| &self.pairs[place].0).into_owned();
+        }
+    }
+}
+
+/// Without the values.
+impl fmt::Debug for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let placeholders: Vec<&String> = self.pairs.iter().map(|(placeholder, _)| placeholder).collect();
+        f.debug_struct("Sent").field("placeholders", &placeholders).finish_non_exhaustive()
     }
 }
 
@@ -223,9 +240,7 @@ pub(super) fn mask(
 ) -> OutboundResponse {
     if let Some(sent) = sent {
         answer = unpacked(answer);
-        for (_, to) in answer.headers.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("location")) {
-            *to = sent.values.replace(to, |place| &sent.placeholders[place]).into_owned();
-        }
+        sent.put_back(&mut answer.headers);
     }
     for secrets in secrets {
         secrets.mask_pairs(&mut answer.headers);

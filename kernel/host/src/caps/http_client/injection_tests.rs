@@ -225,6 +225,13 @@ async fn what_an_earlier_request_sent_is_masked_in_every_later_answer() {
     assert_eq!(body.concat(), b"kept: [REDACTED], &#246; is no secret");
 }
 
+#[tokio::test]
+async fn what_went_out_is_not_written_down() {
+    let sent = sent().await;
+    let shown = format!("{sent:?}");
+    assert!(shown.contains("placeholders") && !shown.contains("t0ken") && !shown.contains("pass:word"), "{shown}");
+}
+
 #[test]
 fn a_body_is_looked_at_where_it_is_text() {
     for (media_type, form) in [
