@@ -5,6 +5,8 @@
 //! differ in what they leave as it is, so there are several of them; base64 differs by where in its groups of three a
 //! value begins, and what is looked for there are the letters that the value alone decides. Pages write entities, dumps
 //! write hexadecimal digits, and writers of JSON differ in what they escape by number.
+//!
+//! All of it is held in memory for as long as the value is known, so of a long value only the usual forms are made.
 
 use std::collections::BTreeSet;
 
@@ -27,14 +29,26 @@ const PATH: &AsciiSet = &QUERY.remove(b'\'').add(b'?').add(b'`').add(b'{').add(b
 const USER: &AsciiSet =
     &PATH.add(b'/').add(b':').add(b';').add(b'=').add(b'@').add(b'[').add(b'\\').add(b']').add(b'|');
 
+const ALL_SETS: &[&AsciiSet] = &[UNRESERVED, SEGMENTS, FORM, COMPONENT, QUERY, PATH, USER];
+const USUAL_SETS: &[&AsciiSet] = &[UNRESERVED, SEGMENTS, FORM, QUERY];
+
+/// Longer values have the usual forms alone: nobody puts a document into a page or into an address within an address.
+const LONGEST_SPELT: usize = 256;
+
 /// Every text that is looked for where this value must not be; the value itself among them.
 pub fn of(value: &str) -> BTreeSet<String> {
     let mut forms = BTreeSet::from([value.to_owned()]);
     in_json(value, &mut forms);
-    in_addresses(value, &mut forms);
     in_base64(value.as_bytes(), &mut forms);
-    in_pages(value, &mut forms);
     forms.extend([hex(value, false), hex(value, true)]);
+    if value.len() > LONGEST_SPELT {
+        in_addresses(value, USUAL_SETS, &mut forms);
+        return forms;
+    }
+    in_addresses(value, ALL_SETS, &mut forms);
+    in_addresses_twice(value, &mut forms);
+    in_numbers(value, &mut forms);
+    in_pages(value, &mut forms);
     forms
 }
 
@@ -42,9 +56,6 @@ pub fn of(value: &str) -> BTreeSet<String> {
 fn hex(value: &str, capital: bool) -> String {
     value.bytes().map(|byte| if capital { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
 }
-
-/// Values beyond this are not written by numbers letter by letter: nobody does that with a document.
-const LONGEST_SPELT: usize = 256;
 
 type Picks = fn(char) -> bool;
 
@@ -66,8 +77,7 @@ fn in_pages(value: &str, forms: &mut BTreeSet<String>) {
     }
     let special: Picks = |letter| is_named(letter) || !letter.is_ascii();
     let every: Picks = |_| true;
-    let spelt_out = if value.len() <= LONGEST_SPELT { every } else { special };
-    for picks in [is_named as Picks, special, spelt_out] {
+    for picks in [is_named as Picks, special, every] {
         forms.insert(spelt(value, picks, |letter| format!("&#{};", u32::from(letter))));
         forms.insert(spelt(value, picks, |letter| format!("&#x{:x};", u32::from(letter))));
         forms.insert(spelt(value, picks, |letter| format!("&#x{:X};", u32::from(letter))));
@@ -104,17 +114,17 @@ fn in_json(value: &str, forms: &mut BTreeSet<String>) {
     forms.insert(ascii(&once));
     // JSON is often a text within JSON.
     forms.insert(escaped(&once));
-    in_numbers(value, &once, forms);
     forms.insert(once);
 }
 
 /// With letters as `\u00XX`, which stay so in text that nobody reads as JSON: writers that think of pages escape what has a
 /// meaning there, careful ones everything but letters and digits, and some everything.
-fn in_numbers(value: &str, once: &str, forms: &mut BTreeSet<String>) {
+fn in_numbers(value: &str, forms: &mut BTreeSet<String>) {
+    let once = escaped(value);
     let marks: Picks = |letter| matches!(letter, '<' | '>' | '&');
     let quotes: Picks = |letter| matches!(letter, '<' | '>' | '&' | '\'');
     for picks in [marks, quotes] {
-        for text in [once.to_owned(), ascii(once)] {
+        for text in [once.clone(), ascii(&once)] {
             forms.insert(spelt(&text, picks, |letter| numbered(letter, false)));
             forms.insert(spelt(&text, picks, |letter| numbered(letter, true)));
         }
@@ -122,8 +132,7 @@ fn in_numbers(value: &str, once: &str, forms: &mut BTreeSet<String>) {
     let special: Picks = |letter| !letter.is_ascii_alphanumeric();
     let unusual: Picks = |letter| is_named(letter) || letter == '/' || letter == '\\' || !letter.is_ascii();
     let every: Picks = |_| true;
-    let spelt_out = if value.len() <= LONGEST_SPELT { every } else { special };
-    for picks in [unusual, special, spelt_out] {
+    for picks in [unusual, special, every] {
         for capital in [false, true] {
             forms.insert(spelt(value, picks, |letter| numbered(letter, capital)));
         }
@@ -154,17 +163,22 @@ fn ascii(json: &str) -> String {
     text
 }
 
-fn in_addresses(value: &str, forms: &mut BTreeSet<String>) {
-    for set in [UNRESERVED, SEGMENTS, FORM, COMPONENT, QUERY, PATH, USER] {
+fn in_addresses(value: &str, sets: &[&'static AsciiSet], forms: &mut BTreeSet<String>) {
+    for &set in sets {
         let encoded = utf8_percent_encode(value, set).to_string();
         forms.insert(encoded.replace("%20", "+"));
-        let low = small(&encoded);
-        // An address within an address.
-        for once in [&encoded, &low] {
+        forms.insert(small(&encoded));
+        forms.insert(encoded);
+    }
+}
+
+/// In an address within an address.
+fn in_addresses_twice(value: &str, forms: &mut BTreeSet<String>) {
+    for &set in ALL_SETS {
+        let encoded = utf8_percent_encode(value, set).to_string();
+        for once in [&small(&encoded), &encoded] {
             forms.insert(utf8_percent_encode(once, UNRESERVED).to_string());
         }
-        forms.insert(low);
-        forms.insert(encoded);
     }
 }
 
@@ -262,6 +276,18 @@ mod tests {
     fn a_long_value_is_not_spelt_letter_by_letter() {
         let long = of(&"x".repeat(LONGEST_SPELT + 1));
         assert!(long.iter().all(|form| form.len() <= 3 * LONGEST_SPELT), "it would cost more than it finds");
+    }
+
+    #[test]
+    fn a_long_value_has_the_usual_forms_and_no_more() {
+        let long = "<\"a/ö ".repeat(60);
+        let forms = of(&long);
+        for part in ["<\"a/ö ", "<\\\"a/ö ", "<\\\"a/\\u00f6 ", "%3C%22a%2F%C3%B6%20", "%3c%22a%2f%c3%b6%20", "3c22612fc3b620"] {
+            assert!(forms.contains(&part.repeat(60)), "{part}");
+        }
+        assert!(forms.contains(&STANDARD.encode(&long)));
+        assert!(!forms.contains(&"&lt;&quot;a/ö ".repeat(60)));
+        assert!(forms.iter().map(String::len).sum::<usize>() < 100 * long.len());
     }
 
     #[test]

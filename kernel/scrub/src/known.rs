@@ -26,8 +26,9 @@ use parking_lot::Mutex;
 use crate::forms;
 use crate::values::{Values, is_findable};
 
-/// Bytes of all values of a set. Far more than a tenant has in use; and what looks for them takes two hundred times that.
-const MOST_BYTES: usize = 128 << 10;
+/// Bytes of the forms of all values of a set. Far more than a tenant has in use: a token of usual length has some 2 KiB of
+/// them. What looks for them has a state for each byte, so this bounds its memory as well.
+const MOST_BYTES: usize = 4 << 20;
 /// Longer values are looked for in pieces of this size, so that a part of one is found too.
 const PIECE: usize = 4 << 10;
 
@@ -52,6 +53,7 @@ struct Built {
 #[derive(Default)]
 struct Learned {
     all: HashMap<Arc<str>, Entry>,
+    /// Of all forms.
     bytes: usize,
     /// Counts openings.
     now: u64,
@@ -61,6 +63,12 @@ struct Entry {
     forms: Arc<[String]>,
     /// When it was opened last.
     opened: u64,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        self.forms.iter().map(String::len).sum()
+    }
 }
 
 /// Without the values.
@@ -128,14 +136,14 @@ impl Learned {
     fn add(&mut self, value: &str, forms: Arc<[String]>) {
         self.now += 1;
         let entry = Entry { forms, opened: self.now };
-        if self.all.insert(value.into(), entry).is_none() {
-            self.bytes += value.len();
+        self.bytes += entry.bytes();
+        if let Some(before) = self.all.insert(value.into(), entry) {
+            self.bytes -= before.bytes();
         }
         while self.bytes > MOST_BYTES {
             let oldest = self.all.iter().min_by_key(|(_, entry)| entry.opened).map(|(value, _)| value.clone());
-            let Some(oldest) = oldest else { break };
-            self.bytes -= oldest.len();
-            self.all.remove(&oldest);
+            let Some(entry) = oldest.and_then(|oldest| self.all.remove(&oldest)) else { break };
+            self.bytes -= entry.bytes();
         }
     }
 }
@@ -214,7 +222,9 @@ mod tests {
     fn a_set_is_bounded_and_forgets_what_was_not_opened_for_the_longest() {
         let known = Known::default();
         let value = |n: usize| format!("{n:04}").repeat(PIECE / 2);
-        let fit = MOST_BYTES / value(0).len();
+        let size = |n: usize| forms::of(&value(n)).iter().map(String::len).sum::<usize>();
+        let fit = MOST_BYTES / size(0);
+        assert!((1..=fit).all(|n| size(n) == size(0)), "one takes the place of one");
         (0..fit).for_each(|n| known.learn(&value(n)));
         known.learn(&value(0));
         known.learn(&value(fit));
