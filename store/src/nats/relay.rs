@@ -5,6 +5,9 @@
 //! machine, which serves this one connection and no other, and from there on bytes are passed on both ways: those of the
 //! server as far as there is an [`Allowance`]. What is beyond it stays in the server's own buffers.
 //!
+//! A client that lost its connection tries the port once more, and says who it is to whoever answers there. So the port is
+//! held until the client has given up ([`LINGER`]), and whoever else connects is closed without a word.
+//!
 //! The bytes are not looked at: they may be encrypted, which is between the client and the server.
 //!
 //! Invariant: of a server's bytes that nobody has asked for or taken yet there are never more in memory than [`HELLO`] while it
@@ -20,7 +23,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::NatsError;
 
@@ -33,12 +36,17 @@ const IDLE: u64 = 64 << 10;
 /// A function that takes nothing out for so long while there is no room is given up.
 const STALL: Duration = Duration::from_secs(2);
 const PIECE: usize = 64 << 10;
+/// How long the port is held when nobody needs the connection any more: the client notices at once, and its last try is over
+/// in a moment.
+const LINGER: Duration = Duration::from_secs(1);
+/// Before another try to accept when there is no descriptor for it.
+const BREATH: Duration = Duration::from_millis(100);
 
 /// A connection to a server, and the port that leads to it.
 pub(super) struct Relay {
     pub(super) address: SocketAddr,
     pub(super) allowance: Arc<Allowance>,
-    _passing: AbortOnDropHandle<()>,
+    _open: DropGuard,
 }
 
 impl Relay {
@@ -56,13 +64,31 @@ impl Relay {
         let address = listener.local_addr()?;
         let allowance = Arc::new(Allowance::new());
         let counted = allowance.clone();
-        let passing = tokio::spawn(async move {
-            let Ok((near, _)) = listener.accept().await else { return };
-            // From here on nobody else gets in.
-            drop(listener);
-            pass_on(near, far, &counted).await;
+        let open = CancellationToken::new();
+        let closed = open.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = serve(&listener, far, &counted) => {}
+                () = closed.cancelled() => {}
+            }
+            let _over = tokio::time::timeout(LINGER, turn_away(&listener)).await;
         });
-        Ok(Self { address, allowance, _passing: AbortOnDropHandle::new(passing) })
+        Ok(Self { address, allowance, _open: open.drop_guard() })
+    }
+}
+
+/// The first who connects, and nobody after it, also when it has gone.
+async fn serve(listener: &TcpListener, far: TcpStream, allowance: &Allowance) {
+    let Ok((near, _)) = listener.accept().await else { return };
+    tokio::join!(pass_on(near, far, allowance), turn_away(listener));
+}
+
+/// Closes whoever connects, for ever.
+async fn turn_away(listener: &TcpListener) {
+    loop {
+        if listener.accept().await.is_err() {
+            tokio::time::sleep(BREATH).await;
+        }
     }
 }
 
@@ -216,7 +242,7 @@ mod tests {
         near.read_exact(&mut got).await.expect("the hello");
         let mut one = [0; 1];
         assert!(near.read(&mut one).now_or_never().is_none(), "there is no room for more");
-        assert!(TcpStream::connect(relay.address).await.is_err(), "the port is one connection's");
+        turned_away(relay.address).await;
         let working = relay.allowance.begin();
         let mut got = vec![0; WINDOW as usize];
         near.read_exact(&mut got).await.expect("what a function may get");
@@ -226,8 +252,27 @@ mod tests {
         relay.allowance.give_up();
         relay.allowance.exhausted().await;
         drop(working);
+        let port = relay.address;
         drop(relay);
+        turned_away(port).await;
         flood.await.expect("the server is told that nobody reads");
+    }
+
+    /// The port is still there, so nobody else can have it, and it is one connection's.
+    async fn turned_away(port: SocketAddr) {
+        let mut other = TcpStream::connect(port).await.expect("the port is held");
+        assert_eq!(other.read(&mut [0; 1]).await.unwrap_or_default(), 0, "nobody speaks to another one");
+    }
+
+    #[tokio::test]
+    async fn the_port_is_held_when_the_server_has_gone() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = server.local_addr().expect("an address");
+        let relay = Relay::start(&[address], Duration::from_secs(60)).await.expect("connected");
+        let mut near = TcpStream::connect(relay.address).await.expect("the port of the relay");
+        drop(server.accept().await.expect("somebody"));
+        assert_eq!(near.read(&mut [0; 1]).await.unwrap_or_default(), 0, "the client is told");
+        turned_away(relay.address).await;
     }
 
     #[test]
