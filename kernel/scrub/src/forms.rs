@@ -282,7 +282,9 @@ mod tests {
     fn a_long_value_has_the_usual_forms_and_no_more() {
         let long = "<\"a/ö ".repeat(60);
         let forms = of(&long);
-        for part in ["<\"a/ö ", "<\\\"a/ö ", "<\\\"a/\\u00f6 ", "%3C%22a%2F%C3%B6%20", "%3c%22a%2f%c3%b6%20", "3c22612fc3b620"] {
+        for part in
+            ["<\"a/ö ", "<\\\"a/ö ", "<\\\"a/\\u00f6 ", "%3C%22a%2F%C3%B6%20", "%3c%22a%2f%c3%b6%20", "3c22612fc3b620"]
+        {
             assert!(forms.contains(&part.repeat(60)), "{part}");
         }
         assert!(forms.contains(&STANDARD.encode(&long)));

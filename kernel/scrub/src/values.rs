@@ -197,7 +197,9 @@ mod tests {
     #[test]
     fn json_with_escapes_is_written_again_only_if_a_value_is_escaped_in_it() {
         let values = Values::new(["hunter22"]);
-        for clean in [r#"{"n":123456789012345678901234567890,"e":"\u00e9\"\\"}"#, r#""\u0068unter"#, r#""a\"#, "\"\\é\""] {
+        for clean in
+            [r#"{"n":123456789012345678901234567890,"e":"\u00e9\"\\"}"#, r#""\u0068unter"#, r#""a\"#, "\"\\é\""]
+        {
             assert!(matches!(values.mask_json(clean), Cow::Borrowed(_)), "{clean}");
         }
         for (given, wanted) in [

@@ -233,11 +233,7 @@ pub(super) fn mask_error(secrets: &Secrets, error: OutboundError) -> OutboundErr
 
 /// An answer without secrets. Where it sends the client next has the placeholders of what went out again, so that a redirect
 /// can be followed; whether its host may have them is checked like the first time.
-pub(super) fn mask(
-    secrets: &[Secrets],
-    sent: Option<&Sent>,
-    mut answer: OutboundResponse,
-) -> OutboundResponse {
+pub(super) fn mask(secrets: &[Secrets], sent: Option<&Sent>, mut answer: OutboundResponse) -> OutboundResponse {
     if let Some(sent) = sent {
         answer = unpacked(answer);
         sent.put_back(&mut answer.headers);
@@ -252,8 +248,7 @@ pub(super) fn mask(
 /// An answer that can be masked: of one that is packed no byte is read. Whether there is one shows when the body is read, and
 /// not in what the answer says: a request with HEAD is told the encoding of what it does not get.
 pub(super) fn unpacked(mut answer: OutboundResponse) -> OutboundResponse {
-    let packed =
-        |(name, value): &&(String, String)| name.eq_ignore_ascii_case("content-encoding") && !is_plain(value);
+    let packed = |(name, value): &&(String, String)| name.eq_ignore_ascii_case("content-encoding") && !is_plain(value);
     let Some((_, encoding)) = answer.headers.iter().find(packed) else { return answer };
     let text = format!("the answer is encoded as `{encoding}`, so that secrets in it cannot be masked");
     let refused = move |piece: io::Result<Bytes>| match piece {

@@ -1,7 +1,7 @@
 //! Requests with placeholders in them, and what is left of a secret in the answer.
 
 use async_trait::async_trait;
-use futures::stream::{self, StreamExt as _};
+use futures::stream;
 use noetl_store::wallet::WalletError;
 
 use super::*;
