@@ -42,6 +42,8 @@ struct Inputs<'a> {
     partial: Vec<(Cow<'a, str>, Partial)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     results: Vec<(&'a str, bool)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    handed_on: Vec<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bind: BTreeMap<&'a str, Cow<'a, Json>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +182,9 @@ fn fill<'a>(
     for name in all.chain(refers.names()) {
         let value = match (scope.step_of(name), name) {
             (Some(outcome), _) => {
-                inputs.results.push((name, scope.program.is_pipeline(name, &outcome.data.value)));
+                let pipeline = scope.program.is_pipeline(name, &outcome.data.value);
+                inputs.results.push((name, pipeline));
+                inputs.handed_on.extend((pipeline && scope.program.hands_on(name)).then_some(name));
                 inputs.partial.extend(partial(&outcome.data).map(|partial| (Cow::Borrowed(name), partial)));
                 Some(shown(&outcome.data.value, outcome.error.as_ref()))
             }

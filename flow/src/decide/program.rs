@@ -182,6 +182,11 @@ impl Program {
         prepared.is_pipeline || (prepared.hands_on && is_by_label(result))
     }
 
+    /// Whether only its shape can say that a step's result is a pipeline's.
+    pub fn hands_on(&self, name: &str) -> bool {
+        self.place(name).is_some_and(|place| self.prepared(place).hands_on)
+    }
+
     /// What a runner is given for the step, or for the claim of its cursor; nothing if no runner is.
     pub fn task_of(&self, place: Place, iteration: Option<u32>) -> Option<&TaskLine> {
         match (&self.prepared(place).claim, &self.prepared(place).work) {
