@@ -14,7 +14,7 @@ use super::variables::extended;
 use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
 use crate::task::{Spec, TOLD, Tool, VARIABLES, WHOLE};
-use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, keychain};
+use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, is_template, keychain};
 
 /// Fields of a result by which a guard can tell a failure.
 const FAILURE_FIELDS: [&str; 6] = ["status", "error", "http", "status_code", "exit_code", "stderr"];
@@ -325,9 +325,10 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
             rule.when.iter().for_each(|when| refers.add_guard(when));
             refers_to_map(&mut refers, &rule.set);
         }
-        // Code reads the execution's variables without a template.
+        // Code reads the execution's variables without a template, and what a template makes of it nobody knows yet.
         let text = |name: &str| tool.config.get(name).and_then(Json::as_str);
-        if TOLD.contains(&tool.kind.as_str()) && text("code").is_none_or(|code| code.contains(VARIABLES)) {
+        let may_read = |code: &str| code.contains(VARIABLES) || is_template(code);
+        if TOLD.contains(&tool.kind.as_str()) && text("code").is_none_or(may_read) {
             refers.paths.insert(vec![VARIABLES.to_owned()]);
         }
         // To set a field of a variable, the runner needs what the variable is.
@@ -347,7 +348,7 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
 fn kind_of(tool: &Tool) -> String {
     let plugin = tool.config.get("plugin").filter(|_| tool.kind == "wasm");
     let path = plugin.and_then(|plugin| plugin.as_str().or_else(|| plugin.get("path")?.as_str()));
-    match path.filter(|path| !crate::template::is_template(path)) {
+    match path.filter(|path| !is_template(path)) {
         Some(path) => format!("wasm:{path}"),
         None if may_repeat(tool) == Some(true) => format!("{}{REPEATABLE}", tool.kind),
         None => tool.kind.clone(),
