@@ -198,6 +198,29 @@ workflow:
 }
 
 #[test]
+fn the_input_of_a_playbook_may_be_the_json_of_an_object() {
+    for (given, status) in [(r#"{"a": 4}"#, "completed"), ("[4]", "failed"), ("four", "failed")] {
+        let mut kernel = Kernel::with(&playbook(
+            "
+workload: {given: ''}
+workflow:
+- step: start
+  tool: {kind: playbook, path: kid, return_result: true, input: '{{ given }}'}
+",
+        ));
+        let kid = "workload: {a: 0}\nworkflow: [{step: start, tool: {kind: noop, result: '{{ a }}'}}]";
+        kernel.catalog.insert("kid".to_owned(), playbook(kid));
+        let id = kernel.start(&json!({"given": given}).to_string());
+        kernel.run();
+        assert_eq!(kernel.status(id), status, "{given}");
+        match status {
+            "completed" => assert_eq!(kernel.result(id, "start"), json!(4)),
+            _ => assert!(kernel.error(id).message.contains("an object"), "{given}"),
+        }
+    }
+}
+
+#[test]
 fn a_result_of_maps_that_was_handed_on_is_read_as_it_is() {
     let mut kernel = Kernel::with(&playbook(
         "

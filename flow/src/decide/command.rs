@@ -261,7 +261,12 @@ pub(super) fn child(
     coordinate: Option<&Coordinate<'_>>,
 ) -> Result<Child, Stop> {
     let locals = coordinate.map(Coordinate::locals).unwrap_or_default();
+    // The JSON of an object is as good as the object, as in the input of every tool.
     let payload = match scope.render(&call.payload, &locals)? {
+        Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),
+        other => other,
+    };
+    let payload = match payload {
         payload @ Json::Object(_) => payload.to_string(),
         Json::Null => "{}".to_owned(),
         other => return Err(Stop::Failed(format!("the payload of a playbook is an object and not `{other}`"))),
