@@ -180,12 +180,16 @@ fn a_large_answer_of_a_child_is_whole_inside_a_pipeline() {
     let data = json!({"value": extract(&large(), 4096, &[]).value, "reference": {"sha256": SHA, "size": 20000}});
     let spec = list(vec![
         tool("child", json!({"kind": "playbook", "config": {"path": "p", "return_step": "x"}})),
-        tool("b", json!({"config": {"v": "{{ child.rows | length }}", "s": "{{ child.status }}"}})),
+        tool(
+            "b",
+            json!({"config": {"v": "{{ child.rows | length }}", "s": "{{ child.status }}", "names": "{{ child | list }}"}}),
+        ),
     ]);
     let kernel = Kernel { child: Some(("completed", json!({"steps": {"x": data}}))), ..kernel() };
     let ran = kernel.run(&spec, &json!({"context": {}}), &mut answers([Ok(json!(0))]));
     assert_eq!(ran.log, ["execute p", "resolve aa", "b 1"]);
-    assert_eq!(ran.arguments(0), json!({"v": 500, "s": "completed"}));
+    let names = json!(["execution_id", "status", "count", "rows", "note"]);
+    assert_eq!(ran.arguments(0), json!({"v": 500, "s": "completed", "names": names}), "nothing is marked as missing");
 }
 
 #[test]
