@@ -111,7 +111,8 @@ fn covers_below(extract: &Json, path: &[String]) -> bool {
     }
 }
 
-fn is_mark(name: &str) -> bool {
+/// Whether a field says that others are missing.
+pub(crate) fn is_mark(name: &str) -> bool {
     name == "_truncated" || name == "_omitted"
 }
 

@@ -169,6 +169,40 @@ workflow:
 }
 
 #[test]
+fn a_child_that_a_lost_worker_waited_for_does_not_outlive_the_wait() {
+    use noetl_flow::decide::{ChildStarted, Happening, Input, Outcome};
+    for (repeat, command) in [("", "start#1"), ("loop: {in: 1, iterator: n}", "start#1[0]")] {
+        for lost_before in [false, true] {
+            let mut kernel = Kernel::with(&playbook(&format!(
+                "
+workflow:
+- step: start
+  {repeat}
+  tool: [{{name: one, kind: playbook, path: slow, return_result: true}}]
+"
+            )));
+            let id = kernel.start("{}");
+            let by = Some(("one".to_owned(), "slow".to_owned()));
+            let started = ChildStarted { command: command.to_owned(), execution: 900, by };
+            kernel.feed(id, Happening::ChildStarted(started));
+            let mut lost = command.to_owned();
+            if lost_before {
+                // The one after it dies before it has found the child again.
+                let outcome = kernel.feed(id, Happening::Lost(lost, true));
+                let Outcome::Decided(decided) = outcome else { panic!("{outcome:?}") };
+                assert_eq!((decided.orphaned, decided.commands.len()), (vec![], 1));
+                lost = format!("{command}~2");
+            }
+            let input = Input { execution: id, time_ms: kernel.clock + 1, what: Happening::Lost(lost, false) };
+            let outcome = kernel.orchestrator.drive(vec![input]).remove(0).outcome;
+            let Outcome::Decided(decided) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(decided.orphaned, vec![900], "{command} {lost_before}");
+            assert_eq!(decided.ended.expect("an end").status, "failed");
+        }
+    }
+}
+
+#[test]
 fn an_http_answer_says_the_same_in_arcs_guards_and_sets_whether_it_is_a_failure_or_not() {
     for (form, fail) in [("", false), ("", true), ("- ", false), ("- ", true)] {
         let (kernel, id) = run(&format!(

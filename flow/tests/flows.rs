@@ -198,6 +198,49 @@ workflow:
 }
 
 #[test]
+fn the_input_of_a_playbook_may_be_the_json_of_an_object() {
+    for (given, status) in [(r#"{"a": 4}"#, "completed"), ("[4]", "failed"), ("four", "failed")] {
+        let mut kernel = Kernel::with(&playbook(
+            "
+workload: {given: ''}
+workflow:
+- step: start
+  tool: {kind: playbook, path: kid, return_result: true, input: '{{ given }}'}
+",
+        ));
+        let kid = "workload: {a: 0}\nworkflow: [{step: start, tool: {kind: noop, result: '{{ a }}'}}]";
+        kernel.catalog.insert("kid".to_owned(), playbook(kid));
+        let id = kernel.start(&json!({"given": given}).to_string());
+        kernel.run();
+        assert_eq!(kernel.status(id), status, "{given}");
+        match status {
+            "completed" => assert_eq!(kernel.result(id, "start"), json!(4)),
+            _ => assert!(kernel.error(id).message.contains("an object"), "{given}"),
+        }
+    }
+}
+
+#[test]
+fn a_result_of_maps_that_was_handed_on_is_read_as_it_is() {
+    let mut kernel = Kernel::with(&playbook(
+        "
+workflow:
+- step: start
+  tool: {kind: playbook, path: kid, return_step: start}
+  set: {ctx.id: '{{ output.data.user.id }}', ctx.total: '{{ output.result.order.total }}'}
+  next: {arcs: [{step: end, when: '{{ output.data.user.data.x == 1 }}'}]}
+- step: end
+  tool: {kind: noop, result: ['{{ start.data.user.id }}', '{{ start.result.user.data.x }}', '{{ start.total }}', '{{ id }}', '{{ total }}']}
+",
+    ));
+    let kid = "workflow: [{step: start, tool: {kind: noop, result: {user: {id: 3, data: {x: 1}}, order: {total: 5, result: 6}}}}]";
+    kernel.catalog.insert("kid".to_owned(), playbook(kid));
+    let id = kernel.start("{}");
+    kernel.run();
+    assert_eq!(kernel.result(id, "end"), json!([3, 1, 5, 3, 5]), "{:#?}", kernel.journal);
+}
+
+#[test]
 fn code_that_is_given_a_pipeline_as_a_whole_finds_the_fields_of_its_tools() {
     let (kernel, id) = run("
 workflow:

@@ -42,6 +42,8 @@ struct Inputs<'a> {
     partial: Vec<(Cow<'a, str>, Partial)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     results: Vec<(&'a str, bool)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    handed_on: Vec<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bind: BTreeMap<&'a str, Cow<'a, Json>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +182,9 @@ fn fill<'a>(
     for name in all.chain(refers.names()) {
         let value = match (scope.step_of(name), name) {
             (Some(outcome), _) => {
-                inputs.results.push((name, scope.program.is_pipeline(name, &outcome.data.value)));
+                let pipeline = scope.program.is_pipeline(name, &outcome.data.value);
+                inputs.results.push((name, pipeline));
+                inputs.handed_on.extend((pipeline && scope.program.hands_on(name)).then_some(name));
                 inputs.partial.extend(partial(&outcome.data).map(|partial| (Cow::Borrowed(name), partial)));
                 Some(shown(&outcome.data.value, outcome.error.as_ref()))
             }
@@ -257,7 +261,12 @@ pub(super) fn child(
     coordinate: Option<&Coordinate<'_>>,
 ) -> Result<Child, Stop> {
     let locals = coordinate.map(Coordinate::locals).unwrap_or_default();
+    // The JSON of an object is as good as the object, as in the input of every tool.
     let payload = match scope.render(&call.payload, &locals)? {
+        Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),
+        other => other,
+    };
+    let payload = match payload {
         payload @ Json::Object(_) => payload.to_string(),
         Json::Null => "{}".to_owned(),
         other => return Err(Stop::Failed(format!("the payload of a playbook is an object and not `{other}`"))),

@@ -127,8 +127,9 @@ impl Turn<'_> {
             _ => None,
         };
         let is_iteration = reported.command.iteration.is_some();
-        if reported.error.as_ref().is_some_and(|error| error.code == "timeout") {
-            // Nobody waits any more for the playbook that a tool of it started.
+        if reported.error.is_some() {
+            // Nobody waits any more for the playbook that a tool of it started, whether the time ran out or the worker was
+            // lost. One that has ended takes no cancelling.
             let open = self.state().open(&reported.command);
             let child = open.and_then(|open| open.waits_for.as_ref()?.parse::<u64>().ok());
             self.now.out.orphaned.extend(child);

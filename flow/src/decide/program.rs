@@ -14,7 +14,7 @@ use super::variables::extended;
 use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
 use crate::task::{Spec, TOLD, Tool, VARIABLES, WHOLE};
-use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, keychain};
+use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, is_template, keychain};
 
 /// Fields of a result by which a guard can tell a failure.
 const FAILURE_FIELDS: [&str; 6] = ["status", "error", "http", "status_code", "exit_code", "stderr"];
@@ -182,6 +182,11 @@ impl Program {
         prepared.is_pipeline || (prepared.hands_on && is_by_label(result))
     }
 
+    /// Whether only its shape can say that a step's result is a pipeline's.
+    pub fn hands_on(&self, name: &str) -> bool {
+        self.place(name).is_some_and(|place| self.prepared(place).hands_on)
+    }
+
     /// What a runner is given for the step, or for the claim of its cursor; nothing if no runner is.
     pub fn task_of(&self, place: Place, iteration: Option<u32>) -> Option<&TaskLine> {
         match (&self.prepared(place).claim, &self.prepared(place).work) {
@@ -320,9 +325,10 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
             rule.when.iter().for_each(|when| refers.add_guard(when));
             refers_to_map(&mut refers, &rule.set);
         }
-        // Code reads the execution's variables without a template.
+        // Code reads the execution's variables without a template, and what a template makes of it nobody knows yet.
         let text = |name: &str| tool.config.get(name).and_then(Json::as_str);
-        if TOLD.contains(&tool.kind.as_str()) && text("code").is_none_or(|code| code.contains(VARIABLES)) {
+        let may_read = |code: &str| code.contains(VARIABLES) || is_template(code);
+        if TOLD.contains(&tool.kind.as_str()) && text("code").is_none_or(may_read) {
             refers.paths.insert(vec![VARIABLES.to_owned()]);
         }
         // To set a field of a variable, the runner needs what the variable is.
@@ -342,7 +348,7 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
 fn kind_of(tool: &Tool) -> String {
     let plugin = tool.config.get("plugin").filter(|_| tool.kind == "wasm");
     let path = plugin.and_then(|plugin| plugin.as_str().or_else(|| plugin.get("path")?.as_str()));
-    match path.filter(|path| !crate::template::is_template(path)) {
+    match path.filter(|path| !is_template(path)) {
         Some(path) => format!("wasm:{path}"),
         None if may_repeat(tool) == Some(true) => format!("{}{REPEATABLE}", tool.kind),
         None => tool.kind.clone(),

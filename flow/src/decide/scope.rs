@@ -16,7 +16,7 @@ use super::program::{Binding, Condition, Program};
 use crate::event::{Data, Reference};
 use crate::extract::covers;
 use crate::state::{Outcome, State, laid_over, shown, told_beside};
-use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
+use crate::template::{Context, KEYCHAIN, References, Value, from_json, handed_on_value, step_value};
 
 /// Why something could not be rendered.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,7 +63,16 @@ impl<'a> Scope<'a> {
         }
         let whole = self.whole_if_asked(step, "output", outcome, refers)?;
         let data = laid_over(whole.as_deref().unwrap_or(&outcome.data.value), None);
-        Ok(step_value(&data, self.program.is_pipeline(step, &outcome.data.value), outcome.data.reference.as_ref()))
+        Ok(self.read(step, outcome, &data))
+    }
+
+    /// The data of a step's result as the step has it read.
+    fn read(&self, step: &str, outcome: &Outcome, data: &Json) -> Value {
+        let reference = outcome.data.reference.as_ref();
+        match self.program.is_pipeline(step, &outcome.data.value) {
+            true if self.program.hands_on(step) => handed_on_value(data, reference),
+            pipeline => step_value(data, pipeline, reference),
+        }
     }
 
     fn context(&self, refers: &References, locals: &Locals<'_>) -> Result<Context, Stop> {
@@ -153,13 +162,11 @@ impl<'a> Scope<'a> {
     }
 
     fn result(&self, step: &str, root: &str, outcome: &Outcome, refers: &References) -> Result<Value, Stop> {
-        let pipeline = self.program.is_pipeline(step, &outcome.data.value);
-        let reference = outcome.data.reference.as_ref();
         Ok(match self.whole_if_asked(step, root, outcome, refers)? {
-            Some(whole) => step_value(&shown(&whole, outcome.error.as_ref()), pipeline, reference),
-            None => outcome
-                .exposed(|data| step_value(&shown(&data.value, outcome.error.as_ref()), pipeline, reference))
-                .clone(),
+            Some(whole) => self.read(step, outcome, &shown(&whole, outcome.error.as_ref())),
+            None => {
+                outcome.exposed(|data| self.read(step, outcome, &shown(&data.value, outcome.error.as_ref()))).clone()
+            }
         })
     }
 

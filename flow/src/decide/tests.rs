@@ -140,6 +140,25 @@ fn a_step_of_an_outer_loop_waits_for_an_inner_one() {
 }
 
 #[test]
+fn code_is_given_the_variables_unless_it_is_seen_not_to_read_them() {
+    for (tool, given) in [
+        (json!({"kind": "python", "code": "result = variables['a']"}), true),
+        (json!({"kind": "python", "code": "{{ workload.code }}"}), true),
+        (json!({"kind": "javascript", "code": "{% if fast %}result = 1{% endif %}"}), true),
+        (json!({"kind": "python", "code": "result = {'a': {'b': 1}}"}), false),
+        (json!({"kind": "python", "script": "s.py"}), true),
+        (json!({"kind": "noop", "code": "{{ workload.code }}"}), false),
+    ] {
+        let text = json!({"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "g", "path": "g"},
+            "workflow": [{"step": "start", "tool": tool}]});
+        let playbook = parse(&text.to_string(), false).expect("a playbook").playbook;
+        let program = super::program::Program::new(playbook).expect("it compiles");
+        let task = program.task_of(0, None).expect("a task");
+        assert_eq!(task.refers.names().any(|name| name == "variables"), given, "{tool}");
+    }
+}
+
+#[test]
 fn a_request_may_be_made_again_if_its_method_says_so() {
     let command = |tool: Json| {
         let text = json!({"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "g", "path": "g"},

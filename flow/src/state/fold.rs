@@ -195,6 +195,7 @@ impl State {
                         let place = place.into_mut();
                         open.losses = place.losses;
                         open.item = open.item.or(place.item.take());
+                        open.waits_for = place.waits_for.take();
                         *place = open;
                         return Ok(());
                     }
@@ -203,7 +204,11 @@ impl State {
             (Some(_), None) => return Err(Broken(format!("`{command}` is of no loop"))),
         };
         match before.replace(open) {
-            Some(lost) => before.as_mut().expect("it was just put there").losses = lost.losses,
+            // The child of a lost worker goes on; the next one finds it, or nobody waits for it any more.
+            Some(lost) => {
+                let open = before.as_mut().expect("it was just put there");
+                (open.losses, open.waits_for) = (lost.losses, lost.waits_for);
+            }
             None => self.in_flight += 1,
         }
         Ok(())

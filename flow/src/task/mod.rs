@@ -133,6 +133,9 @@ pub struct Inputs {
     /// for the result of a pipeline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<(String, bool)>,
+    /// Those of them that only their shape says to be a pipeline's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handed_on: Vec<String>,
     /// Merged into every tool's `input`, which wins: the iteration's variables.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub bind: Map<String, Json>,

@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use super::Partial;
 use super::turn::{Answered, Called, Executed, Failed};
 use crate::event::{Data, Failure, Reference};
+use crate::extract::is_mark;
 use crate::response;
 use crate::template::payload_address;
 
@@ -67,7 +68,7 @@ impl Outcome {
             Ok(answered) => answer(kind, answered),
             Err(Failed { unknown: true, message, .. }) => Self::failure("outcome_unknown", message, false),
             Err(Failed { code, message, retryable, .. }) => {
-                let state = sqlstate(&message).filter(|_| kind == "postgres").map(str::to_owned);
+                let state = sqlstate(&message).filter(|_| DATABASES.contains(&kind)).map(str::to_owned);
                 let mut outcome = Self::failure(&code, message, retryable);
                 if let Some(state) = state {
                     outcome.data["pg"] = json!({"code": state, "sqlstate": state});
@@ -141,7 +142,11 @@ impl Outcome {
     pub(super) fn complete(&mut self, whole: Json) {
         self.load = None;
         match &mut self.data {
-            Json::Object(fields) if fields.contains_key("execution_id") => lay_over(fields, whole),
+            Json::Object(fields) if fields.contains_key("execution_id") => {
+                // Nothing is missing any more.
+                fields.retain(|name, _| !is_mark(name));
+                lay_over(fields, whole);
+            }
             data => *data = whole,
         }
     }
@@ -236,6 +241,9 @@ const OWN_FAILURE: &str = "_failure";
 fn own_failure(output: &Json) -> Option<Failure> {
     serde_json::from_value(output.get(OWN_FAILURE)?.clone()).ok()
 }
+
+/// Tools that tell what a database called its error.
+const DATABASES: [&str; 3] = ["postgres", "sqlite", "transfer"];
 
 /// What a database called its error: tools end their message with it.
 fn sqlstate(message: &str) -> Option<&str> {

@@ -17,7 +17,7 @@ use super::{Inputs, Partial, VARIABLES};
 use crate::event::{Failure, Reference};
 use crate::extract::covers;
 use crate::state::told_beside;
-use crate::template::{Context, KEYCHAIN, References, Value, from_json, step_value};
+use crate::template::{Context, KEYCHAIN, References, Value, from_json, handed_on_value, step_value};
 
 /// Payloads at hand in this turn, by their sha256.
 pub(super) type Bulk = BTreeMap<String, Json>;
@@ -66,7 +66,10 @@ impl Scope<'_> {
             Partial::Payload(reference) if partial == name => Some(reference),
             _ => None,
         });
-        Some(step_value(&json, *pipeline, reference))
+        Some(match self.inputs.handed_on.iter().any(|handed| handed == name) {
+            true => handed_on_value(&json, reference),
+            false => step_value(&json, *pipeline, reference),
+        })
     }
 
     /// What a name was before anything was set in this run, as JSON, to set fields of it.

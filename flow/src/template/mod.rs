@@ -47,7 +47,7 @@ pub(crate) use keychain::KEYCHAIN;
 pub use keychain::keychain;
 pub use minijinja::Value;
 pub use references::References;
-pub use step::{payload_address, payload_of, step_value};
+pub use step::{handed_on_value, payload_address, payload_of, step_value};
 pub use tree::Tree;
 pub use unknown::{Unknown, unknown, unknown_in_guard};
 pub use value::{from_json, is_truthy, to_json};

@@ -5,7 +5,8 @@
 //! pipeline, whose data is an object of results by label, the fields of the results are also found without the label,
 //! those of later tasks first, in `data` too, and they show when the value is listed or becomes JSON: code that is given a
 //! step as a whole looks for them there. `results` leads to the data as it is. A task may have answered with what another
-//! pipeline came to, as one does that loads it again; the fields in there are found last. `_ref`, `_uri` and `_store` say
+//! pipeline came to, as one does that loads it again; the fields in there are found last. Where only the shape of a result
+//! says that it is a pipeline's, no field of a task hides `data` and `result`. `_ref`, `_uri` and `_store` say
 //! where the whole is when the result is kept as a payload. Of an HTTP answer `http` is its status and headers, and `data.data`
 //! its body as `data` is; of a loop `data.stats` and the like are those of the loop. Of all these names only the fields of
 //! tasks are listed.
@@ -22,10 +23,20 @@ use crate::event::Reference;
 
 /// A step's result. `pipeline`: its tool was a list.
 pub fn step_value(data: &Json, pipeline: bool, reference: Option<&Reference>) -> Value {
+    seen(data, pipeline, false, reference)
+}
+
+/// A result that a step has from elsewhere and that has the shape of a pipeline's. Any map of maps has it, so that `data`
+/// and `result` are the whole of it, whatever is called so further below.
+pub fn handed_on_value(data: &Json, reference: Option<&Reference>) -> Value {
+    seen(data, true, true, reference)
+}
+
+fn seen(data: &Json, pipeline: bool, by_shape: bool, reference: Option<&Reference>) -> Value {
     let inner = from_json(data);
     match data {
         Json::Array(_) | Json::Object(_) => {
-            Value::from_object(StepResult { inner, pipeline, reference: reference.map(payload_address) })
+            Value::from_object(StepResult { inner, pipeline, by_shape, reference: reference.map(payload_address) })
         }
         _ => inner,
     }
@@ -54,6 +65,8 @@ pub fn payload_of(written: &Json) -> Option<String> {
 struct StepResult {
     inner: Value,
     pipeline: bool,
+    /// Only its shape says that it is a pipeline's.
+    by_shape: bool,
     reference: Option<String>,
 }
 
@@ -175,7 +188,9 @@ impl Object for StepResult {
         if let Some(value) = field(&self.inner, key) {
             return Some(value);
         }
+        let leads_back = self.by_shape && matches!(key.as_str(), Some("data" | "result"));
         if self.pipeline
+            && !leads_back
             && let Some(value) = self.field_of_task(key)
         {
             return Some(value);

@@ -383,6 +383,7 @@ fn results_of_steps_are_read_in_all_spellings() {
         ("pipe", step_value(&pipeline, true, None)),
         ("web", step_value(&json!({"get": {"data": {"x": 6}}}), true, None)),
         ("again", step_value(&json!({"load": {"make": {"items": [7], "n": 2}}}), true, None)),
+        ("kid", handed_on_value(&json!({"user": {"id": 3, "data": {"x": 8}}, "order": {"result": 9}}), None)),
         ("large", step_value(&json!({"x": 1, "_truncated": true}), false, Some(&reference))),
     ]);
     for (text, expected) in [
@@ -409,6 +410,7 @@ fn results_of_steps_are_read_in_all_spellings() {
             "{{ again.items[0] }}{{ again.data['items'][0] }}{{ 'items' in again }}{{ again.load.make.n }}",
             json!("77true2"),
         ),
+        ("{{ kid.data.user.id }}{{ kid.result.user.id }}{{ kid.data.user.data.x }}{{ kid.id }}", json!("3383")),
         ("{{ large._ref }}", json!(format!("noetl://payload/{}", "ab".repeat(32)))),
         ("{{ large._ref is defined }}{{ plain._ref is defined }}{{ large._store }}", json!("truefalsepayload")),
     ] {

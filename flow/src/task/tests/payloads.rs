@@ -67,6 +67,17 @@ fn payloads_are_asked_for_when_an_outcome_is_settled_too() {
 }
 
 #[test]
+fn a_result_that_was_handed_on_is_whole_under_data() {
+    let kid = json!({"user": {"id": 3, "data": {"x": 1}}, "order": {"total": 5}});
+    for (handed_on, id) in [(json!(["kid"]), json!(3)), (json!([]), json!(null))] {
+        let inputs = json!({"context": {"kid": kid}, "results": [["kid", true]], "handed_on": handed_on});
+        let spec = object(tool("t", json!({"config": {"v": ["{{ kid.data.user.id }}", "{{ kid.total }}"]}})));
+        let ran = Kernel::default().run(&spec, &inputs, &mut answers([Ok(json!(1))]));
+        assert_eq!(ran.arguments(0)["v"], json!([id, 5]), "{handed_on}");
+    }
+}
+
+#[test]
 fn what_hides_an_extract_needs_no_payload() {
     let spec = list(vec![tool("fetch", json!({})), tool("b", json!({"config": {"v": "{{ fetch.rows }}"}}))]);
     let ran = kernel().run(&spec, &inputs(), &mut answers([Ok(json!({"rows": 1})), Ok(json!(1))]));
@@ -169,12 +180,16 @@ fn a_large_answer_of_a_child_is_whole_inside_a_pipeline() {
     let data = json!({"value": extract(&large(), 4096, &[]).value, "reference": {"sha256": SHA, "size": 20000}});
     let spec = list(vec![
         tool("child", json!({"kind": "playbook", "config": {"path": "p", "return_step": "x"}})),
-        tool("b", json!({"config": {"v": "{{ child.rows | length }}", "s": "{{ child.status }}"}})),
+        tool(
+            "b",
+            json!({"config": {"v": "{{ child.rows | length }}", "s": "{{ child.status }}", "names": "{{ child | list }}"}}),
+        ),
     ]);
     let kernel = Kernel { child: Some(("completed", json!({"steps": {"x": data}}))), ..kernel() };
     let ran = kernel.run(&spec, &json!({"context": {}}), &mut answers([Ok(json!(0))]));
     assert_eq!(ran.log, ["execute p", "resolve aa", "b 1"]);
-    assert_eq!(ran.arguments(0), json!({"v": 500, "s": "completed"}));
+    let names = json!(["execution_id", "status", "count", "rows", "note"]);
+    assert_eq!(ran.arguments(0), json!({"v": 500, "s": "completed", "names": names}), "nothing is marked as missing");
 }
 
 #[test]

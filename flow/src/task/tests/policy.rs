@@ -59,6 +59,8 @@ fn the_envelope_tells_what_happened() {
             "output.pg.sqlstate == '23505' and output.pg.code == '23505' and output.data.pg.code == '23505'",
             true,
         ),
+        ("sqlite", Err("twice [SQLSTATE 23505]"), "output.pg.sqlstate == '23505'", true),
+        ("transfer", Err("twice [SQLSTATE 23505]"), "output.pg.sqlstate == '23505'", true),
         ("postgres", Err("gone"), "output.pg is defined", false),
         ("test", Err("twice [SQLSTATE 23505]"), "output.pg is defined", false),
         ("postgres", Ok(json!({"rows": [], "pg": 1})), "output.pg is defined", false),

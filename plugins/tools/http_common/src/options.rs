@@ -161,7 +161,8 @@ fn is_https(url: &str) -> bool {
     !url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"))
 }
 
-/// An object, or the JSON of one, which is what a template with `tojson` gives.
+/// An object, or the JSON of one. A value that is a map or a list is its JSON: what a template with `tojson` gives arrives
+/// as the value itself.
 fn headers(given: Option<Value>) -> Result<Vec<(String, String)>, Failure> {
     let given = match given {
         None | Some(Value::Null) => Map::new(),
@@ -171,15 +172,8 @@ fn headers(given: Option<Value>) -> Result<Vec<(String, String)>, Failure> {
             .map_err(|_| Failure::invalid_input(format_args!("`headers` is an object and not `{text}`")))?,
         Some(other) => return Err(Failure::invalid_input(format_args!("`headers` is an object and not `{other}`"))),
     };
-    let mut headers = Vec::with_capacity(given.len());
-    for (name, value) in given {
-        match text::scalar(&value) {
-            Some(value) => headers.push((name, value)),
-            None if value.is_null() => {}
-            None => return Err(Failure::invalid_input(format_args!("the header `{name}` is not text but `{value}`"))),
-        }
-    }
-    Ok(headers)
+    let given = given.into_iter().filter(|(_, value)| !value.is_null());
+    Ok(given.map(|(name, value)| (name, text::scalar(&value).unwrap_or_else(|| value.to_string()))).collect())
 }
 
 /// Milliseconds, or seconds; both as numbers or as text, which templates give.

@@ -46,6 +46,7 @@ fn each_kind_of_body_is_written_its_own_way() {
             "application/x-www-form-urlencoded",
             "a=b%20c&l=1&l=true",
         ),
+        (json!({"form": {"a": {"b": 1}}}), "application/x-www-form-urlencoded", "a=%7B%22b%22%3A1%7D"),
         (json!({"data": {"a": 1}}), "application/json", r#"{"a":1}"#),
         (json!({"payload": [1]}), "application/json", "[1]"),
         (json!({"data": "a=1"}), "text/plain; charset=utf-8", "a=1"),
@@ -81,7 +82,9 @@ fn parameters_are_encoded_and_nulls_left_out() {
     assert_eq!(good(json!({"url": "http://a/", "params": "{\"a\": 1}"})).url, "http://a/?a=1");
     let secret = "NOETL~SECRET~api.2F1~token~END";
     assert!(good(json!({"url": "http://a/", "params": {"key": secret}})).url.contains(secret));
-    assert!(plan_fails(json!({"url": "http://a/", "params": {"a": {"b": 1}}})));
+    let of_map = good(json!({"url": "http://a/", "params": {"a": {"b": 1}, "c": ["x", {"d": 2}]}}));
+    assert_eq!(of_map.url, "http://a/?a=%7B%22b%22%3A1%7D&c=x&c=%7B%22d%22%3A2%7D");
+    assert!(plan_fails(json!({"url": "http://a/", "params": {"a": [[1]]}})));
 }
 
 fn plan_fails(options: Value) -> bool {
@@ -159,4 +162,7 @@ fn headers_are_an_object_or_the_json_of_one() {
     assert_eq!(headers(json!("{\"b\": 1}")), one());
     assert_eq!((headers(json!(null)), headers(json!(" "))), (Ok(Vec::new()), Ok(Vec::new())));
     assert!(headers(json!(["a"])).is_err() && headers(json!("a: b")).is_err());
+    for (value, text) in [(json!({"c": "d"}), r#"{"c":"d"}"#), (json!([1, "e"]), r#"[1,"e"]"#)] {
+        assert_eq!(headers(json!({"b": value})), Ok(vec![("b".to_owned(), text.to_owned())]));
+    }
 }

@@ -17,7 +17,7 @@ pub fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// `a=1&b=2`: nulls are left out, lists are repeated.
+/// `a=1&b=2`: nulls are left out, lists are repeated, a map is its JSON, as a template with `tojson` gives it.
 pub fn pairs(what: &str, value: &Value) -> Result<Vec<(String, String)>, Failure> {
     let Value::Object(fields) = value else {
         return Err(Failure::invalid_input(format_args!(
@@ -31,10 +31,8 @@ pub fn pairs(what: &str, value: &Value) -> Result<Vec<(String, String)>, Failure
             one => std::slice::from_ref(one),
         };
         for value in values.iter().filter(|value| !value.is_null()) {
-            let text = scalar(value).ok_or_else(|| {
-                Failure::invalid_input(format_args!(
-                    "`{name}` in `{what}` is neither a word nor a list of words: `{value}`"
-                ))
+            let text = scalar(value).or_else(|| value.is_object().then(|| value.to_string())).ok_or_else(|| {
+                Failure::invalid_input(format_args!("`{name}` in `{what}` is a list with a list in it: `{value}`"))
             })?;
             pairs.push((name.clone(), text));
         }

@@ -69,11 +69,12 @@ fn words(what: &str, list: Value) -> Result<Vec<String>, Failure> {
     }
 }
 
+/// A map or a list is its JSON: what a template with `tojson` gives arrives as the value itself.
 fn word(what: &str, value: Value) -> Result<String, Failure> {
     match value {
         Value::String(text) => Ok(text),
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        other => Err(Failure::invalid_input(format_args!("`{other}` in `{what}` is not a word"))),
+        Value::Null => Err(Failure::invalid_input(format_args!("`null` in `{what}` is not a word"))),
+        other => Ok(other.to_string()),
     }
 }
 
@@ -139,11 +140,20 @@ mod tests {
             json!({"command": {"a": 1}}),
             json!({"command": "a", "timeout": "soon"}),
             json!({"command": "a", "timeout": 0}),
-            json!({"command": "a", "env": {"A": []}}),
+            json!({"command": ["a", null]}),
+            json!({"command": "a", "timeout": [1]}),
             json!({"comand": "a"}),
         ] {
             assert_eq!(command(bad.clone()).expect_err("no command").code, "invalid_input", "{bad}");
         }
+    }
+
+    #[test]
+    fn maps_and_lists_are_words_as_their_json() {
+        assert_eq!(run(json!({"command": ["jq", {"a": [1, "x"]}, []]})), ["jq", r#"{"a":[1,"x"]}"#, "[]"]);
+        let command = command(json!({"command": "a", "env": {"A": {"b": 1}, "C": [1, 2]}})).expect("a command");
+        let expected = [("A", r#"{"b":1}"#), ("C", "[1,2]")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+        assert_eq!(command.environment, expected);
     }
 
     #[test]
