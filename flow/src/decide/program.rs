@@ -25,7 +25,6 @@ pub struct Program {
     pub graph: Graph,
     places: BTreeMap<String, Place>,
     steps: Vec<Prepared>,
-    pub workload: Vec<(String, Binding)>,
     /// Environment variables that are referred to; nothing when that cannot be told.
     pub environment: Option<BTreeSet<String>>,
     /// What templates see as `keychain`, if the playbook declares anything.
@@ -135,12 +134,11 @@ impl Program {
                 prepare(step, &places, &playbook.keychain).map_err(|error| format!("step `{}`: {error}", step.name))?;
             steps.push(prepared);
         }
-        let workload: Vec<_> = playbook.workload.iter().map(|(name, value)| (name.clone(), variable(value))).collect();
-        let environment = environment(&steps, &workload);
+        let environment = environment(&steps, &playbook.workload);
         let waits = |prepared: &Prepared| !matches!(prepared.work, PreparedWork::Task(_));
         let has_timers = playbook.executor.timeout_ms.is_some() || steps.iter().any(waits);
         let keychain = (!playbook.keychain.is_empty()).then(|| keychain(&playbook.keychain));
-        Ok(Self { graph, places, steps, workload, environment, keychain, has_timers, playbook })
+        Ok(Self { graph, places, steps, environment, keychain, has_timers, playbook })
     }
 
     /// Of a playbook that cannot be run.
@@ -422,17 +420,11 @@ fn binding(json: &Json) -> Result<Binding, RenderError> {
     Ok(Binding { tree: Tree::compile(json)?, refers, raw: json.clone() })
 }
 
-/// A default of the workload. One that does not compile is not a template: it may be meant for somebody else.
-fn variable(json: &Json) -> Binding {
-    let constant = || Binding { tree: Tree::constant_of(json), refers: References::default(), raw: json.clone() };
-    binding(json).unwrap_or_else(|_| constant())
-}
-
 fn bindings(map: &Map<String, Json>) -> Result<Vec<(String, Binding)>, RenderError> {
     map.iter().map(|(name, json)| Ok((name.clone(), binding(json)?))).collect()
 }
 
-fn environment(steps: &[Prepared], workload: &[(String, Binding)]) -> Option<BTreeSet<String>> {
+fn environment(steps: &[Prepared], workload: &Map<String, Json>) -> Option<BTreeSet<String>> {
     let mut all = References::default();
     let bound = steps.iter().flat_map(|step| {
         let arcs = step.arcs.iter().flat_map(|arc| arc.set.iter().map(|(_, binding)| binding));
@@ -443,7 +435,8 @@ fn environment(steps: &[Prepared], workload: &[(String, Binding)]) -> Option<BTr
         let own = step.set.iter().map(|(_, binding)| binding).chain(&step.over).chain(&step.limit);
         own.chain(arcs).chain(child.into_iter().flatten())
     });
-    bound.chain(workload.iter().map(|(_, binding)| binding)).for_each(|binding| all.merge(&binding.refers));
+    bound.for_each(|binding| all.merge(&binding.refers));
+    workload.values().for_each(|value| all.add_json(value));
     for step in steps {
         let arcs = step.arcs.iter().filter_map(|arc| arc.when.as_ref());
         arcs.chain(&step.when).for_each(|condition| all.merge(&condition.refers));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::api::{Again, Happening, Start};
 use super::happen::Turned;
@@ -72,12 +72,19 @@ fn started(id: u64, at: u64, start: &Start, program: &Program, old: Option<&Stat
         .map(|(name, value)| (name.clone(), value.as_str().into()))
         .collect();
     let seal = start.environment.iter().find(|(name, _)| name == SEAL).map(|(_, seal)| seal.clone());
+    let id = id.to_string();
+    let known = json!({
+        "execution_id": id, "job": { "uuid": id, "execution_id": id }, "env": env, "input": payload, "payload": payload,
+        "path": start.path, "version": start.version,
+        "parent_execution_id": parent.as_ref().map(|parent| &parent.execution),
+    });
+    let known = known.as_object().expect("it is written as one");
     Ok(Started {
         tenant: start.tenant.clone(),
         path: start.path.clone(),
         version: start.version,
         digest: start.digest.clone(),
-        workload: workload(id, at, program, &payload, (&env, seal.as_deref())),
+        workload: workload(at, program, &payload, known, seal.as_deref()),
         parent,
         root: start.root.to_string(),
         pool: start.pool.clone(),

@@ -3,137 +3,182 @@
 //! Templates of the defaults are rendered once, each text by itself. A payload is taken as it is, because whoever sends one
 //! need not be allowed to write templates; it can be asked for as `input`.
 //!
-//! A default may refer to others, which are then rendered first, wherever they stand. A text that refers to something there
-//! is not yet (the result of a step, an item) stays as it is written, for whoever uses it later; so does one that cannot be
-//! rendered, and those that refer to each other in a circle. A name that has a default of its own in the template
-//! (`{{ size | default(10) }}`) need not be there.
+//! A text may refer to others, of its own map too, which are then rendered first, wherever they stand. One that refers to
+//! something there is not yet (the result of a step, an item) stays as it is written, for whoever uses it later; so does one
+//! that cannot be rendered, and those that refer to each other in a circle. A name that the template can do without
+//! (`{{ size | default(10) }}`, `{{ region or 'us' }}`) need not be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
-use super::program::{Binding, Program};
-use crate::template::{Context, KEYCHAIN, References, Template, Value, from_json, is_template, references};
+use super::program::Program;
+use crate::template::{Context, KEYCHAIN, Template, Value, from_json, is_template, references};
 
-/// Names besides those of the workload, functions among them.
-const GIVEN: [&str; 13] = [
-    "workload",
-    "ctx",
-    "input",
-    "payload",
-    "execution_id",
-    "job",
-    "env",
-    "keychain",
-    "now",
-    "range",
-    "dict",
-    "token",
-    "loop",
-];
+/// Names besides those of the workload and of what is known of the execution, functions among them.
+const GIVEN: [&str; 8] = ["workload", "ctx", "keychain", "now", "range", "dict", "token", "loop"];
 
+/// What of a template says that a name need not be there.
+const WITHOUT: [&str; 6] = ["default", "defined", "d(", " or ", " if ", " is "];
+
+/// Where a text is: the name of the variable, then keys and indexes.
+type Place = Vec<String>;
+
+/// `known` is what is known of the execution besides.
 pub(super) fn workload(
-    id: u64,
     at: u64,
     program: &Program,
     payload: &Map<String, Json>,
-    (env, seal): (&Map<String, Json>, Option<&str>),
+    known: &Map<String, Json>,
+    seal: Option<&str>,
 ) -> Map<String, Json> {
     let mut all = program.playbook.workload.clone();
     all.extend(payload.clone());
-    let mut open: BTreeMap<&str, &Binding> = program
-        .workload
-        .iter()
-        .filter(|(name, value)| !value.tree.is_constant() && !payload.contains_key(name))
-        .map(|(name, value)| (name.as_str(), value))
-        .collect();
-    if open.is_empty() {
-        return all;
+    let mut found = Vec::new();
+    for (name, value) in program.playbook.workload.iter().filter(|(name, _)| !payload.contains_key(*name)) {
+        texts(value, &mut vec![name.clone()], &mut found);
     }
-    let id = id.to_string();
-    let given = json!({ "execution_id": id, "job": { "uuid": id, "execution_id": id }, "env": env,
-        "input": payload, "payload": payload });
-    let given = given.as_object().expect("it is written as one");
+    let texts = found.into_iter().filter_map(|(place, text)| Some((place, Text::new(text)?)));
+    let texts = texts.filter(|(place, text)| !text.waits_for_steps(place, program, &all, known));
+    let mut open: BTreeMap<Place, Text> = texts.collect();
     let given = Context::sealed(at, seal)
-        .with(given.iter().map(|(name, value)| (name.as_str(), from_json(value))))
+        .with(known.iter().map(|(name, value)| (name.as_str(), from_json(value))))
         .with(program.keychain.clone().map(|keychain| (KEYCHAIN, keychain)));
-    let settled = all.iter().filter(|(name, _)| !open.contains_key(name.as_str()));
-    let mut known: BTreeMap<String, Value> = settled.map(|(name, value)| (name.clone(), from_json(value))).collect();
-    while let Some(name) = next(&open) {
-        let Some(binding) = open.remove(name) else { break };
-        let names = || known.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let context = given.with(names()).with([("workload", Value::from_pairs(names()))]);
-        let value = Leaf { program, context, known: &known }.render(&binding.raw);
-        known.insert(name.to_owned(), from_json(&value));
-        all.insert(name.to_owned(), value);
+    loop {
+        let ready: Vec<Place> =
+            open.iter().filter(|(place, text)| !text.waits(place, &open)).map(|(place, _)| place.clone()).collect();
+        if ready.is_empty() {
+            break;
+        }
+        let context = with_all(&given, &all, None);
+        for place in ready {
+            let Some(text) = open.remove(&place) else { continue };
+            // Until it is rendered, it is nothing to itself.
+            let own = text.refers_to(&place).then(|| with_all(&given, &all, Some(&place)));
+            let rendered = text.template.render_json(own.as_ref().unwrap_or(&context));
+            if let (Ok(value), Some(slot)) = (rendered, slot(&mut all, &place)) {
+                *slot = value;
+            }
+        }
+    }
+    let context = with_all(&given, &all, None);
+    for (_, value) in all.iter_mut().filter(|(name, _)| !payload.contains_key(*name)) {
+        rename(value, &context);
     }
     all
 }
 
-/// A default that waits for no other. It does not wait for itself: until it is rendered, it is nothing.
-fn next<'a>(open: &BTreeMap<&'a str, &Binding>) -> Option<&'a str> {
-    let waits = |name: &str, refers: &References| {
-        refers.paths.iter().any(|path| {
-            let wanted = match path.as_slice() {
-                [scope, wanted, ..] if scope == "workload" => wanted,
-                [wanted, ..] => wanted,
-                [] => return false,
-            };
-            wanted != name && open.contains_key(wanted.as_str())
-        })
+/// Every text of a value that may be a template.
+fn texts(value: &Json, place: &mut Place, found: &mut Vec<(Place, String)>) {
+    let mut below = |key: String, value: &Json| {
+        place.push(key);
+        texts(value, place, found);
+        place.pop();
     };
-    open.iter().find(|(name, binding)| !waits(name, &binding.refers)).map(|(name, _)| *name)
+    match value {
+        Json::String(text) if is_template(text) => found.push((place.clone(), text.clone())),
+        Json::Array(items) => items.iter().enumerate().for_each(|(at, item)| below(at.to_string(), item)),
+        Json::Object(fields) => fields.iter().for_each(|(key, field)| below(key.clone(), field)),
+        _ => {}
+    }
 }
 
-/// What a text is rendered with.
-struct Leaf<'a> {
-    program: &'a Program,
-    context: Context,
-    known: &'a BTreeMap<String, Value>,
+fn slot<'a>(all: &'a mut Map<String, Json>, place: &[String]) -> Option<&'a mut Json> {
+    let (name, below) = place.split_first()?;
+    below.iter().try_fold(all.get_mut(name)?, |value, key| match value {
+        Json::Object(fields) => fields.get_mut(key),
+        Json::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
+        _ => None,
+    })
 }
 
-impl Leaf<'_> {
-    /// A value with every text in it rendered that can be.
-    fn render(&self, raw: &Json) -> Json {
-        match raw {
-            Json::String(text) if is_template(text) => self.text(text).unwrap_or_else(|| raw.clone()),
-            Json::Array(items) => items.iter().map(|item| self.render(item)).collect(),
-            Json::Object(fields) => {
-                let name = |name: &String| match is_template(name).then(|| self.text(name)).flatten() {
-                    Some(Json::String(rendered)) => rendered,
-                    _ => name.clone(),
+/// All variables, by name and as `workload`, but for the one of a place.
+fn with_all(given: &Context, all: &Map<String, Json>, without: Option<&Place>) -> Context {
+    let gone = without.filter(|place| place.len() == 1).map(|place| place[0].as_str());
+    let names = || all.iter().filter(|(name, _)| Some(name.as_str()) != gone);
+    let names = || names().map(|(name, value)| (name.as_str(), from_json(value)));
+    given.with(names()).with([("workload", Value::from_pairs(names()))])
+}
+
+/// Names of fields that are templates, below what is rendered.
+fn rename(value: &mut Json, context: &Context) {
+    match value {
+        Json::Array(items) => items.iter_mut().for_each(|item| rename(item, context)),
+        Json::Object(fields) => {
+            fields.iter_mut().for_each(|(_, field)| rename(field, context));
+            if fields.keys().any(|name| is_template(name)) {
+                let named = |name: String| match Template::compile(&name).map(|name| name.render_json(context)) {
+                    Ok(Ok(Json::String(rendered))) if is_template(&name) => rendered,
+                    _ => name,
                 };
-                Json::Object(fields.iter().map(|(key, field)| (name(key), self.render(field))).collect())
+                *fields = std::mem::take(fields).into_iter().map(|(name, field)| (named(name), field)).collect();
             }
-            other => other.clone(),
         }
-    }
-
-    fn text(&self, text: &str) -> Option<Json> {
-        let template = Template::compile(text).ok()?;
-        let waits = template.names().unwrap_or_else(|| roots(text)).iter().any(|name| self.is_later(name, text));
-        if waits {
-            return None;
-        }
-        template.render_json(&self.context).ok()
-    }
-
-    /// Whether a name is of something that comes later.
-    fn is_later(&self, name: &str, text: &str) -> bool {
-        if GIVEN.contains(&name) || self.known.contains_key(name) {
-            return false;
-        }
-        let may_miss = ["default", "defined", "d("].iter().any(|word| text.contains(word));
-        self.program.place(name).is_some() || !may_miss
+        _ => {}
     }
 }
 
-fn roots(text: &str) -> BTreeSet<String> {
-    references(text).names().map(str::to_owned).collect()
+/// A text that compiles, and what it refers to.
+struct Text {
+    template: Template,
+    /// Places below the variables; an empty one means all of them.
+    refers: BTreeSet<Place>,
+    names: BTreeSet<String>,
+    can_do_without: bool,
+}
+
+impl Text {
+    fn new(text: String) -> Option<Self> {
+        let template = Template::compile(&text).ok()?;
+        let found = references(&text);
+        let names = template.names().unwrap_or_else(|| found.names().map(str::to_owned).collect());
+        let mut refers: BTreeSet<Place> = found
+            .paths
+            .into_iter()
+            .map(|path| if path.first().is_some_and(|name| name == "workload") { path[1..].to_vec() } else { path })
+            .collect();
+        if found.whole_context {
+            refers.insert(Vec::new());
+        }
+        Some(Self { template, refers, names, can_do_without: WITHOUT.iter().any(|word| text.contains(word)) })
+    }
+
+    /// Whether it refers to something that is not there before the first step.
+    fn waits_for_steps(
+        &self,
+        own: &Place,
+        program: &Program,
+        all: &Map<String, Json>,
+        known: &Map<String, Json>,
+    ) -> bool {
+        self.names.iter().any(|name| {
+            let is_itself = own.len() == 1 && own[0] == *name;
+            if (all.contains_key(name) && !is_itself) || known.contains_key(name) || GIVEN.contains(&name.as_str()) {
+                return false;
+            }
+            !self.can_do_without || (program.place(name).is_some() && !is_itself)
+        })
+    }
+
+    /// Whether it refers to others that are not rendered yet.
+    fn waits(&self, own: &Place, open: &BTreeMap<Place, Text>) -> bool {
+        let is_open = |place: &Place| {
+            let above = (1..place.len()).any(|end| place[..end] != own[..] && open.contains_key(&place[..end]));
+            let mut below = open.range::<Place, _>(place..).map(|(open, _)| open);
+            above || below.by_ref().take_while(|open| open.starts_with(place)).any(|open| open != own)
+        };
+        self.refers.iter().any(is_open)
+    }
+
+    fn refers_to(&self, own: &Place) -> bool {
+        self.refers.iter().any(|place| place.starts_with(own))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::playbook::parse;
 
@@ -141,8 +186,10 @@ mod tests {
         let text = json!({ "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": { "name": "w" },
             "workload": defaults, "workflow": [{ "step": "start", "tool": { "kind": "noop" } }] });
         let program = Program::new(parse(&text.to_string(), false).expect("a playbook").playbook).expect("a program");
-        let env = Map::from_iter([("HOME".to_owned(), Json::from("/h"))]);
-        Json::Object(workload(9, 0, &program, payload.as_object().expect("an object"), (&env, None)))
+        let payload = payload.as_object().expect("an object");
+        let known = json!({ "execution_id": "9", "job": { "uuid": "9" }, "env": { "HOME": "/h" }, "input": payload,
+            "parent_execution_id": null });
+        Json::Object(workload(0, &program, payload, known.as_object().expect("an object"), None))
     }
 
     #[test]
@@ -178,6 +225,36 @@ mod tests {
             "some": {"kept": "{{ output.x }}", "done": 1}, "kept": "{{ start.id | default(3) }}",
             "round": "{{ about }}", "about": "{{ round }}", "self": "{{ self }}", "other": 5,
             "broken": "{{ .Names }}", "fails": "{{ n + 'x' }}", "loop": "{% for x in rows %}{{ x }}{% endfor %}",
+        });
+        assert_eq!(begun(defaults, json!({})), expected);
+    }
+
+    #[test]
+    fn texts_of_a_map_refer_to_each_other_and_to_those_of_other_maps() {
+        let defaults = json!({
+            "pg": {"host": "localhost", "url": "http://{{ workload.pg.host }}:80", "bare": "{{ pg.host }}"},
+            "api": {"base": "http://x", "h": "{{ workload.db.host }}", "id": "{{ execution_id }}"},
+            "db": {"host": "h", "dsn": "{{ workload.api.base }}/z", "all": ["{{ api.h }}", "{{ db.dsn }}"]},
+            "uses": "{{ workload.db.host }}", "cfg": {"fmt": "{{ .Names }}", "id": "{{ execution_id }}"},
+        });
+        let expected = json!({
+            "pg": {"host": "localhost", "url": "http://localhost:80", "bare": "localhost"},
+            "api": {"base": "http://x", "h": "h", "id": "9"},
+            "db": {"host": "h", "dsn": "http://x/z", "all": ["h", "http://x/z"]},
+            "uses": "h", "cfg": {"fmt": "{{ .Names }}", "id": "9"},
+        });
+        assert_eq!(begun(defaults, json!({})), expected);
+    }
+
+    #[test]
+    fn what_a_template_can_do_without_need_not_be_there() {
+        let defaults = json!({
+            "region": "{{ override or 'us' }}", "mode": "{{ 'fast' if quick else 'slow' }}",
+            "debug": "{{ True if env.DEBUG else False }}", "start": "{{ start | default(1) }}",
+            "parent": "{{ parent_execution_id }}", "dump": "{{ workload.n }}{{ workload | length }}", "n": 1,
+        });
+        let expected = json!({
+            "region": "us", "mode": "slow", "debug": false, "start": 1, "parent": null, "dump": "17", "n": 1,
         });
         assert_eq!(begun(defaults, json!({})), expected);
     }

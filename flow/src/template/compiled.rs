@@ -163,12 +163,16 @@ fn compile(text: &str) -> Result<Kind, RenderError> {
     pieces.collect::<Result<_, _>>().map(Kind::Mixed)
 }
 
-/// Whether code ends in `| tojson`, without a word on how it is to look.
+/// Whether code is a variable, perhaps with filters, whose last one is `tojson` without a word on how it is to look. In
+/// longer code it may be about a part of it only.
 fn ends_in_json(code: &str) -> bool {
     let code = code.trim_end();
     let code = code.strip_suffix("()").unwrap_or(code);
     let before = ["tojson", "to_json"].iter().find_map(|filter| code.strip_suffix(filter));
-    before.is_some_and(|before| before.trim_end().ends_with('|'))
+    let Some(value) = before.and_then(|before| before.trim_end().strip_suffix('|')) else { return false };
+    let mut filters = value.split('|');
+    let is_filter = |name: &str| name.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    filters.next().is_some_and(|first| Path::parse(first).is_some()) && filters.all(is_filter)
 }
 
 /// A value for its JSON, unless that is the JSON of a text: whoever asks for that wants its quotes.

@@ -15,7 +15,8 @@ use super::path::{Segment, identifier, read_segments, skip_space};
 use super::split::{Part, quoted_length, split};
 
 /// Operators and literals. Words of statements are not among them: `filter` and `set` are fine names for variables.
-const WORDS: [&str; 12] = ["and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "or", "true"];
+const WORDS: [&str; 13] =
+    ["and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "or", "true", "True"];
 
 /// What is referred to, without the `ctx.` in front of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

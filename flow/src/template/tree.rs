@@ -22,11 +22,6 @@ impl Tree {
         compile(json).map(Self)
     }
 
-    /// A value whose texts are no templates, whatever they look like.
-    pub fn constant_of(json: &Json) -> Self {
-        Self(Node::Constant(json.clone()))
-    }
-
     pub fn is_constant(&self) -> bool {
         matches!(self.0, Node::Constant(_))
     }
