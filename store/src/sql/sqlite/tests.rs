@@ -180,7 +180,7 @@ async fn values_statements_and_tables_have_a_largest_size() {
         (format!("select '{}'", "a".repeat(2 << 20)), "54000"),
         (format!("select {columns}"), "42000"),
         (format!("select {}", vec!["instr('a', 'b')"; 101].join(",")), "54000"),
-        (format!("select {}", vec!["json_patch('{}', '{}')"; 6].join(",")), "54000"),
+        (format!("select {}", ["json_patch('{}', '{}')"; 6].join(",")), "54000"),
         (format!("select {depth}"), "42000"),
         (format!("create table t as {filling}"), "53100"),
         (format!("create temp table t as {filling}"), "53100"),
