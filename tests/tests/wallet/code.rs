@@ -104,7 +104,8 @@ async fn code_has_its_requests_signed_and_goes_no_further_than_the_credential() 
     assert_eq!(step(&api, "code/unknown", tool(unknown, "")).await, json!("unknown_credential"));
 }
 
-#[tokio::test]
+/// The command is waited for on one thread while the server it asks answers on another.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_of_source_text_uses_credentials_if_it_holds_the_capability() {
     let (server, receiver) = (reaching().await, Recorder::echo().await);
     keep(&server.admin(), "crm", "api_key", json!({"key": SECRET}), &[&receiver.host]).await;
