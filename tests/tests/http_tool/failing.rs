@@ -22,8 +22,8 @@ async fn each_failure_has_its_class() {
         (json!({"kind": "http", "url": "http://no-such-host.invalid/"}), "dns"),
         (json!({"kind": "http", "url": "http://169.254.169.254/"}), "denied"),
         (json!({"kind": "http", "url": format!("{}/silent", upstream.url), "timeout_ms": 50}), "timeout"),
-        (json!({"kind": "http", "urll": upstream.url}), "invalid_input"),
-        (json!({"kind": "http", "url": upstream.url, "json": 1, "body": "{{ 'x' }}"}), "invalid_input"),
+        (json!({"kind": "http", "url": "{{ nothing }}"}), "invalid_input"),
+        (json!({"kind": "http", "url": upstream.url, "json": 1, "text": "{{ 'x' }}"}), "invalid_input"),
         (json!({"kind": "http", "url": upstream.url, "auth": "nobody"}), "unknown_credential"),
     ]
     .into_iter()
