@@ -2,19 +2,8 @@
 
 mod common;
 
-use common::Kernel;
+use common::{Kernel, playbook, run};
 use serde_json::json;
-
-fn playbook(rest: &str) -> String {
-    format!("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t, path: t}}\n{rest}")
-}
-
-fn run(rest: &str) -> (Kernel, u64) {
-    let mut kernel = Kernel::with(&playbook(rest));
-    let id = kernel.start("{}");
-    kernel.run();
-    (kernel, id)
-}
 
 #[test]
 fn a_step_of_a_child_is_told_exactly_however_large_and_however_early_it_was() {

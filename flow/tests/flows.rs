@@ -2,19 +2,8 @@
 
 mod common;
 
-use common::Kernel;
+use common::{Kernel, playbook, run};
 use serde_json::json;
-
-fn playbook(rest: &str) -> String {
-    format!("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t, path: t}}\n{rest}")
-}
-
-fn run(rest: &str) -> (Kernel, u64) {
-    let mut kernel = Kernel::with(&playbook(rest));
-    let id = kernel.start("{}");
-    kernel.run();
-    (kernel, id)
-}
 
 #[test]
 fn a_line_of_steps_ends_with_the_result_of_the_last() {

@@ -15,6 +15,19 @@ use noetl_flow::event::{Event, Recorded};
 use noetl_flow::state::{self, State};
 use sha2::{Digest, Sha256};
 
+/// A playbook of which only the rest matters.
+pub fn playbook(rest: &str) -> String {
+    format!("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t, path: t}}\n{rest}")
+}
+
+/// A kernel that has run such a playbook to its end, and the execution.
+pub fn run(rest: &str) -> (Kernel, u64) {
+    let mut kernel = Kernel::with(&playbook(rest));
+    let id = kernel.start("{}");
+    kernel.run();
+    (kernel, id)
+}
+
 /// Something the kernel has yet to do.
 #[derive(Debug, Clone)]
 pub enum Todo {
