@@ -113,12 +113,27 @@ async fn day(api: &Api) -> String {
     answer.headers["date"].to_str().expect("text")[..16].to_owned()
 }
 
+/// The server takes the date of an answer when it begins to look at a connection, which may be before the request is
+/// there: the first answer after a jump can have the day from before it. The hundredth cannot.
+async fn is_another_day(api: &Api, before: &str) {
+    for _ in 0..100 {
+        if day(api).await != before {
+            return;
+        }
+    }
+    panic!("the clock does not jump: is Debian's `libfaketime` installed?");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_that_jumps_neither_stops_nor_ends_executions() {
     let outside = Outside::start().await;
     let folder = Arc::new(TempDir::new().expect("a folder"));
     let clock = folder.path().join("clock");
-    let set = |text: &str| std::fs::write(&clock, text).expect("written");
+    // Whole or not at all: the server reads it whenever it asks for the time.
+    let set = |text: &str| {
+        let next = folder.path().join("clock.next");
+        std::fs::write(&next, text).and_then(|()| std::fs::rename(&next, &clock)).expect("written");
+    };
     set("+0");
     let mut server = serve_by(&clock, &folder);
     let api = server.admin();
@@ -147,7 +162,7 @@ workflow:
         set(jump);
         // The header's date never goes back, so only a jump forward shows there.
         if jump.starts_with('+') {
-            assert_ne!(day(&api).await, before, "the clock does not jump: is Debian's `libfaketime` installed?");
+            is_another_day(&api, &before).await;
         }
         for number in 0..number {
             finish(&api, &outside, number).await;

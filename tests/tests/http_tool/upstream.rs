@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// One request as it came.
 #[derive(Debug, Clone)]
@@ -22,8 +22,8 @@ pub struct Asked {
 struct Shared {
     asked: Mutex<Vec<Asked>>,
     came: Notify,
-    /// Lets answers to `/held` go.
-    released: Notify,
+    /// The first request whose `/held` is answered; nobody's is while there is none.
+    answered_from: watch::Sender<Option<usize>>,
 }
 
 pub struct Upstream {
@@ -63,8 +63,9 @@ impl Upstream {
         }
     }
 
-    pub fn release(&self) {
-        self.shared.released.notify_one();
+    /// Requests for `/held` wait from now on, but for those that come as the given number or later.
+    pub fn hold_until(&self, number: Option<usize>) {
+        self.shared.answered_from.send_replace(number);
     }
 }
 
@@ -76,7 +77,11 @@ impl Drop for Upstream {
 
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     let Some(asked) = read(&mut stream).await else { return };
-    shared.asked.lock().expect("nobody panics here").push(asked.clone());
+    let number = {
+        let mut all = shared.asked.lock().expect("nobody panics here");
+        all.push(asked.clone());
+        all.len()
+    };
     shared.came.notify_waiters();
     let path = asked.target.split('?').next().unwrap_or_default();
     let (status, headers, body) = match path.split('/').collect::<Vec<_>>()[1..] {
@@ -94,7 +99,8 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
             ("200".to_owned(), "content-type: text/plain\r\n".to_owned(), b"{\"looks\": \"like JSON\"}".to_vec())
         }
         ["held"] => {
-            shared.released.notified().await;
+            let mut from = shared.answered_from.subscribe();
+            let _ = from.wait_for(|from| from.is_some_and(|from| number >= from)).await;
             ("200".to_owned(), String::new(), b"{}".to_vec())
         }
         ["silent"] => std::future::pending().await,
