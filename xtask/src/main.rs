@@ -10,6 +10,7 @@ mod compat;
 mod demo;
 mod guests;
 mod interpreters;
+mod outcome;
 mod project;
 mod say;
 mod setup;

@@ -1,16 +1,14 @@
 //! `cargo xtask test`: suites by name, each one or more runs of `cargo test`.
 //!
-//! Cargo's output streams through unchanged while its result lines are added up. The last line is always
-//! `N passed, N failed`. A run that ends without success and without a failed test, such as one that does not compile or is
-//! killed, counts as one failure: the sum cannot look better than what happened.
+//! Cargo's output streams through unchanged. What failed is shown once more at the end, because by then it is far up;
+//! the last line is always `N passed, N failed`.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::project::{Project, as_typed};
+use crate::outcome::{Outcome, watched};
+use crate::project::Project;
 use crate::{build, check, say, setup};
 
 struct Suite {
@@ -114,24 +112,30 @@ pub fn run(project: &Project, only: Option<&str>, long: bool) -> Result<bool> {
     if only.is_none_or(|name| WITH_PROGRAMS.contains(&name)) {
         setup::for_tests()?;
     }
-    let mut total = Count::default();
+    let mut total = Outcome::default();
     if only.is_none() {
         say::heading("check");
-        total.failed += u64::from(!check::run(project)?);
+        if !check::run(project)? {
+            total.fail("`cargo xtask check`, whose words are at the beginning");
+        }
     }
     for suite in SUITES.iter().filter(|suite| only.is_none_or(|name| name == suite.name)) {
         say::heading(&format!("{}: {}", suite.name, suite.about));
         let started = Instant::now();
-        let mut count = Count::default();
+        let mut outcome = Outcome::default();
         for arguments in suite.runs {
-            count.add(cargo_test(project, arguments, long, FUZZ_SECONDS)?);
+            outcome.add(cargo_test(project, arguments, long, FUZZ_SECONDS)?);
         }
         show_report(project);
-        eprintln!("{}: {count} in {}", suite.name, say::time(started.elapsed()));
-        total.add(count);
+        eprintln!("{}: {outcome} in {}", suite.name, say::time(started.elapsed()));
+        total.add(outcome);
+    }
+    if !total.ok() {
+        say::heading("what failed");
+        total.failures().for_each(|line| println!("{line}"));
     }
     println!("{total}");
-    Ok(total.failed == 0)
+    Ok(total.ok())
 }
 
 /// What a fuzz target gets when all suites run; they run at the same time.
@@ -142,9 +146,9 @@ pub fn fuzz(project: &Project, target: Option<&str>, seconds: u64) -> Result<boo
     build::everything(project, false)?;
     let mut arguments = vec!["--workspace", "--test", "fuzz", "--", "--show-output"];
     arguments.extend(target);
-    let count = cargo_test(project, &arguments, false, seconds)?;
-    println!("{count}");
-    Ok(count.failed == 0)
+    let outcome = cargo_test(project, &arguments, false, seconds)?;
+    println!("{outcome}");
+    Ok(outcome.ok())
 }
 
 /// Rows that a suite's tests wrote for people to see, as one table.
@@ -156,7 +160,7 @@ fn show_report(project: &Project) {
     rows.iter().for_each(|row| println!("{row}"));
 }
 
-fn cargo_test(project: &Project, arguments: &[&str], long: bool, fuzz_seconds: u64) -> Result<Count> {
+fn cargo_test(project: &Project, arguments: &[&str], long: bool, fuzz_seconds: u64) -> Result<Outcome> {
     let mut command = project.cargo(["test"]);
     command.args(arguments);
     command.env("NOETL_BIN", project.binary(false));
@@ -167,76 +171,5 @@ fn cargo_test(project: &Project, arguments: &[&str], long: bool, fuzz_seconds: u
     if long {
         command.env("NOETL_TEST_LONG", "1");
     }
-    counted(&mut command)
-}
-
-fn counted(command: &mut Command) -> Result<Count> {
-    let typed = as_typed(command);
-    eprintln!("$ {typed}");
-    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("start `{typed}`"))?;
-    let mut count = Count::default();
-    if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).split(b'\n') {
-            let line = line.with_context(|| format!("read from `{typed}`"))?;
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            count.add(Count::of_line(&line));
-        }
-    }
-    let status = child.wait().with_context(|| format!("wait for `{typed}`"))?;
-    if !status.success() && count.failed == 0 {
-        eprintln!("`{typed}` ended with {status}");
-        count.failed += 1;
-    }
-    Ok(count)
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Count {
-    passed: u64,
-    failed: u64,
-}
-
-impl Count {
-    fn add(&mut self, other: Count) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-    }
-
-    /// Reads `test result: ok. 5 passed; 0 failed; ...`; any other line is nothing.
-    fn of_line(line: &str) -> Count {
-        let Some(result) = line.strip_prefix("test result: ") else { return Count::default() };
-        let number = |what: &str| {
-            let words = result.split([' ', ';']).filter(|word| !word.is_empty()).collect::<Vec<_>>();
-            words.windows(2).find(|pair| pair[1] == what).and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
-        };
-        Count { passed: number("passed"), failed: number("failed") }
-    }
-}
-
-impl std::fmt::Display for Count {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} passed, {} failed", self.passed, self.failed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn result_lines_are_added_and_others_ignored() {
-        let ok = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s";
-        assert_eq!(Count::of_line(ok), Count { passed: 12, failed: 0 });
-        let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s";
-        assert_eq!(Count::of_line(bad), Count { passed: 3, failed: 2 });
-        assert_eq!(Count::of_line("test store::writes ... ok"), Count::default());
-    }
-
-    #[test]
-    fn a_run_that_dies_without_a_result_is_a_failure() {
-        let mut died = Command::new("sh");
-        died.args(["-c", "echo 'test result: ok. 4 passed; 0 failed; 0 ignored'; exit 101"]);
-        assert_eq!(counted(&mut died).expect("sh starts"), Count { passed: 4, failed: 1 });
-    }
+    watched(&mut command)
 }
