@@ -3,6 +3,7 @@
 //! Each is checked once, here, with a message that says what a right one looks like.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,19 @@ pub struct Digest([u8; 32]);
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Of all that a reader has, a piece of it in memory at a time.
+    pub fn read(mut from: impl Read) -> io::Result<Self> {
+        let (mut hash, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
+        loop {
+            match from.read(&mut piece) {
+                Ok(0) => return Ok(Self(hash.finalize().into())),
+                Ok(count) => hash.update(&piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     pub fn from_bytes(raw: [u8; 32]) -> Self {

@@ -2,7 +2,7 @@
 //! digest of that file.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use noetl_contract::Digest;
@@ -22,7 +22,7 @@ impl Cache {
         let scratch = root.join("tmp");
         // Whatever an earlier process left half-written is of no use to anyone.
         match fs::remove_dir_all(&scratch) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(PrepareError::io(format!("clear {}", scratch.display()))(error));
             }
             _ => {}
@@ -64,15 +64,15 @@ impl Entry {
     /// The record is written last, so an artefact without one is an interrupted store.
     pub(super) fn store(&self, compiled: NamedTempFile) -> Result<(), PrepareError> {
         fs::create_dir_all(&self.folder).map_err(PrepareError::io(format!("create {}", self.folder.display())))?;
-        let code = fs::read(compiled.path()).map_err(PrepareError::io("read the machine code"))?;
+        let code = fs::File::open(compiled.path())
+            .and_then(Digest::read)
+            .map_err(PrepareError::io("read the machine code"))?;
         compiled.as_file().sync_all().map_err(PrepareError::io("sync the machine code"))?;
         compiled
             .persist(&self.code)
             .map_err(|error| PrepareError::io(format!("keep {}", self.code.display()))(error.error))?;
         let mut record = NamedTempFile::new_in(&self.folder).map_err(PrepareError::io("make a digest record"))?;
-        record
-            .write_all(Digest::of(&code).to_string().as_bytes())
-            .map_err(PrepareError::io("write a digest record"))?;
+        record.write_all(code.to_string().as_bytes()).map_err(PrepareError::io("write a digest record"))?;
         record.as_file().sync_all().map_err(PrepareError::io("sync a digest record"))?;
         record
             .persist(&self.record)
@@ -88,16 +88,17 @@ impl Entry {
     /// `None` when it was never compiled; an error, after removing it, when it is not what was recorded.
     #[allow(unsafe_code)]
     pub(super) fn load(&self, engine: &Engine) -> Result<Option<Component>, PrepareError> {
-        let Some(recorded) = read_if_there(&self.record)? else { return Ok(None) };
-        let Some(code) = read_if_there(&self.code)? else { return Ok(None) };
-        let recorded = String::from_utf8_lossy(&recorded).trim().parse::<Digest>();
-        if recorded != Ok(Digest::of(&code)) {
+        let Some(recorded) = open_if_there(&self.record, io::read_to_string)? else { return Ok(None) };
+        let Some(actual) = open_if_there(&self.code, Digest::read)? else { return Ok(None) };
+        if recorded.trim().parse() != Ok(actual) {
             self.remove();
             return Err(PrepareError::Tampered { digest: self.digest });
         }
-        // SAFETY: the file was written by our own compiler process into a folder only this user can write,
-        // and is byte for byte what was recorded when it was stored.
-        match unsafe { Component::deserialize(engine, &code) } {
+        // The file is mapped and not copied: what is never run is never in memory, and it is in memory once for all
+        // servers. It may be deleted while it is mapped, and is only ever replaced by another file.
+        // SAFETY: it was written by our own compiler process into a folder only this user can write, and was byte for
+        // byte what was recorded when it was stored.
+        match unsafe { Component::deserialize_file(engine, &self.code) } {
             Ok(component) => Ok(Some(component)),
             Err(error) => {
                 self.remove();
@@ -112,10 +113,10 @@ impl Entry {
     }
 }
 
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, PrepareError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+fn open_if_there<T>(path: &Path, read: impl FnOnce(fs::File) -> io::Result<T>) -> Result<Option<T>, PrepareError> {
+    match fs::File::open(path).and_then(read) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(PrepareError::io(format!("read {}", path.display()))(error)),
     }
 }
