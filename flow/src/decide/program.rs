@@ -255,10 +255,12 @@ fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
         Work::Task(spec) => spec,
     };
     match spec.tools.as_slice() {
-        // With rules or variables of its own it is the runner's business, like a pipeline.
+        // With rules or variables of its own it is the runner's business, like a pipeline; and so it is while a template
+        // has to tell what is wanted of it.
         [tool]
             if tool.kind == "playbook"
                 && !spec.pipeline
+                && !RETURNS.iter().any(|name| tool.config.get(*name).is_some_and(has_template))
                 && tool.rules.is_empty()
                 && tool.set.is_empty()
                 && (!tool.input.contains_key(WHOLE) || tool.input.len() == 1) =>
@@ -267,6 +269,13 @@ fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
         }
         _ => Ok(PreparedWork::Task(task_line(spec, keychain))),
     }
+}
+
+/// What says whether a child is waited for, and for which of its results.
+const RETURNS: [&str; 4] = ["return_step", "result_step", "return_result", "wait"];
+
+fn has_template(value: &Json) -> bool {
+    value.as_str().is_some_and(is_template)
 }
 
 fn hands_on(work: &Work) -> bool {

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::{Broken, State};
 
 /// Raised whenever the same events fold to another state, or a state is written differently.
-pub const FOLD_VERSION: u32 = 1;
+pub const FOLD_VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Written<'a> {

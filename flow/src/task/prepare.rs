@@ -180,6 +180,7 @@ fn execute(tool: &Planned, input: Fields, config: Fields, visit: u32) -> Result<
         payload: Json::Object(payload).to_string(),
         wait,
         returns: step.map(str::to_owned),
+        timeout_ms: tool.timeout_ms,
         label: tool.label.clone(),
         visit,
     });

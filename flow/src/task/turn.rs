@@ -109,6 +109,8 @@ pub struct Execute {
     pub wait: bool,
     /// The step whose result is wanted.
     pub returns: Option<String>,
+    /// How long it is waited for.
+    pub timeout_ms: Option<u64>,
     pub label: String,
     /// As that of a [`Call`], but an execution that failed is over: trying again is another piece of work.
     pub visit: u32,

@@ -67,12 +67,15 @@ fn action(action: turn::Action) -> running::Action {
     match action {
         turn::Action::Call(call) => running::Action::Call(self::call(call)),
         turn::Action::Resolve(digests) => running::Action::Resolve(digests),
-        turn::Action::Execute(turn::Execute { path, version, payload, wait, returns, label, visit }) => {
-            running::Action::Execute(running::Execute { path, version, payload, wait, returns, label, visit })
-        }
+        turn::Action::Execute(execute) => running::Action::Execute(self::execute(execute)),
         turn::Action::Sleep(ms) => running::Action::Sleep(ms),
         turn::Action::Done(turn::Done { report, bulk }) => running::Action::Done(running::Done { report, bulk }),
     }
+}
+
+fn execute(execute: turn::Execute) -> running::Execute {
+    let turn::Execute { path, version, payload, wait, returns, timeout_ms, label, visit } = execute;
+    running::Execute { path, version, payload, wait, returns, timeout_ms, label, visit }
 }
 
 fn call(call: turn::Call) -> running::Call {

@@ -142,6 +142,41 @@ async fn a_child_of_a_pipeline_is_shown_with_its_step_and_ends_with_its_parent()
 }
 
 #[tokio::test]
+async fn a_child_of_a_pipeline_has_the_time_its_tool_says() {
+    let server = server_with(&[]).await;
+    let admin = server.admin();
+    register(&admin, &asks("work/asks")).await.is(201);
+    let seen = json!({"seen": "{{ output.error.code }}"});
+    let tools = json!([
+        {"name": "sub", "kind": "playbook", "path": "work/asks", "return_result": true, "timeout": "1s",
+         "spec": {"policy": {"rules": [{"else": {"then": {"do": "continue", "set": seen}}}]}}},
+        {"name": "told", "kind": "noop", "result": "{{ seen }}"},
+    ]);
+    let ended = completed(&admin, "work/late", json!([{"step": "start", "tool": tools}])).await;
+    assert_eq!(ended["output"]["told"], "timeout", "{ended}");
+    let child = children(&admin, ended["execution_id"].as_str().expect("an id")).await.pop().expect("a child");
+    until_status(&admin, &child, "CANCELLED").await;
+}
+
+#[tokio::test]
+async fn which_result_of_a_child_is_wanted_can_be_a_template() {
+    let server = server_with(&[]).await;
+    let admin = server.admin();
+    let steps = json!([
+        {"step": "start", "tool": {"kind": "noop", "result": {"says": "first"}}, "next": {"arcs": [{"step": "end"}]}},
+        {"step": "end", "tool": {"kind": "noop", "result": {"says": "last"}}},
+    ]);
+    register(&admin, &playbook("work/child", steps)).await.is(201);
+    let tool = json!({"kind": "playbook", "path": "work/child", "return_step": "{{ 'start' if name else 'end' }}"});
+    let workflow = json!([
+        {"step": "start", "tool": tool, "next": {"arcs": [{"step": "end"}]}},
+        {"step": "end", "tool": {"kind": "noop", "result": "{{ start.says }}"}},
+    ]);
+    let ended = completed(&admin, "work/wants", workflow).await;
+    assert_eq!(ended["output"], "first", "{ended}");
+}
+
+#[tokio::test]
 async fn a_kind_that_no_tool_serves_is_told_when_a_playbook_is_registered() {
     let server = server_with(&[]).await;
     let tool = json!({"kind": "duckdb", "command": "SELECT 1"});

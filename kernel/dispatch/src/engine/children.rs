@@ -23,7 +23,7 @@ use super::shard::Shard;
 use super::tasks::TaskKey;
 use crate::Kernel;
 
-/// A child may take as long as it likes; its own time-outs end it.
+/// A child may take as long as it likes, unless its tool says how long; its own time-outs end it.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl Shard {
@@ -44,11 +44,8 @@ impl Shard {
             let executed = match started {
                 Ok(executed) => executed,
                 Err(error) => {
-                    let body = serde_json::json!({
-                        "output": {"value": null},
-                        "error": {"code": error.code(), "message": error.to_string(), "retryable": false},
-                    });
-                    Executed { execution: 0, status: "failed".to_owned(), body: body.to_string() }
+                    let body = failure(error.code(), &error.to_string());
+                    Executed { execution: 0, status: "failed".to_owned(), body }
                 }
             };
             let _ = sender.send(Message::News(key, News::Executed(executed)));
@@ -65,7 +62,7 @@ async fn start_and_wait(
     execute: Execute,
 ) -> Result<Executed, EngineError> {
     let engine = kernel.engine();
-    let Execute { path, version, payload, wait, returns, label, visit } = execute;
+    let Execute { path, version, payload, wait, returns, timeout_ms, label, visit } = execute;
     let entry = engine.shared().playbook(tenant, &path, version);
     let entry = entry.ok_or_else(|| EngineError::PlaybookNotFound { path: path.clone(), version })?;
     let (execution, known) = claim(kernel, key, &label, visit).await?;
@@ -88,10 +85,19 @@ async fn start_and_wait(
     let told = ChildStarted { command: key.command.to_string(), execution: execution.0, by: Some((label, path)) };
     let queued = Queued::new(key.execution, tenant.clone(), Happening::ChildStarted(told), Reply::Nobody);
     engine.send(root, Message::Input(Box::new(queued)))?;
-    match engine.wait(execution, FOR_EVER).await? {
-        Some(Ended { status, body }) => Ok(Executed { execution: execution.0, status, body }),
-        None => Err(EngineError::Stopping),
+    let patience = timeout_ms.map_or(FOR_EVER, Duration::from_millis);
+    if let Some(Ended { status, body }) = engine.wait(execution, patience).await? {
+        return Ok(Executed { execution: execution.0, status, body });
     }
+    let late = format!("the playbook did not end in {} ms", patience.as_millis());
+    // Its end may have come at the same moment; then there is nothing to cancel.
+    let _ = engine.cancel(execution, &late, &format!("execution {}", key.execution)).await;
+    Ok(Executed { execution: execution.0, status: "failed".to_owned(), body: failure("timeout", &late) })
+}
+
+fn failure(code: &str, message: &str) -> String {
+    let error = serde_json::json!({"code": code, "message": message, "retryable": false});
+    serde_json::json!({"output": {"value": null}, "error": error}).to_string()
 }
 
 /// The child's id, and whether it was put down before.
