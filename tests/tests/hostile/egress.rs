@@ -9,14 +9,18 @@ use tokio::net::TcpListener;
 use crate::scene::{HOSTILE, Scene};
 
 /// A server that answers everything the same way and remembers what it was asked.
-struct Upstream {
-    url: String,
+pub struct Upstream {
+    pub url: String,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Upstream {
     async fn start(answer: impl Into<String>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::start_at("127.0.0.1:0", answer).await
+    }
+
+    pub async fn start_at(address: &str, answer: impl Into<String>) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
         let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), answer.into());
         let kept = seen.clone();
@@ -31,7 +35,7 @@ impl Upstream {
         Self { url, seen }
     }
 
-    fn seen(&self) -> Vec<String> {
+    pub fn seen(&self) -> Vec<String> {
         self.seen.lock().expect("nobody panics here").clone()
     }
 
@@ -40,7 +44,7 @@ impl Upstream {
     }
 }
 
-fn hello() -> String {
+pub fn hello() -> String {
     "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello".to_owned()
 }
 
@@ -48,13 +52,13 @@ fn redirect(to: &str) -> String {
     format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
 }
 
-fn hostile(allow: &[&str]) -> Vec<u8> {
+pub fn hostile(allow: &[&str]) -> Vec<u8> {
     let all = ["log", "metrics", "kv", "payload", "objects", "http-client"];
     let extra = format!("[failure]\nquarantine_after = 0\n[http]\nallow = {allow:?}\n");
     with_manifest(&guest("hostile"), &made::manifest(HOSTILE, &all, &extra))
 }
 
-async fn denied(scene: &Scene, input: &str) -> String {
+pub async fn denied(scene: &Scene, input: &str) -> String {
     let document = scene.mallory.call(HOSTILE, input).await.problem(422, "plugin_failure");
     assert_eq!(document["failure"]["code"], "denied", "{input}: {document}");
     "denied".to_owned()

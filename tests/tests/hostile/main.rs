@@ -8,5 +8,6 @@
 mod egress;
 mod limits;
 mod neighbours;
+mod rebinding;
 mod scene;
 mod uploads;

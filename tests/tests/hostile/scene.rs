@@ -1,10 +1,13 @@
 //! An attacker, a bystander, and a server between them.
 
 use std::future::Future;
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 use noetl_tests::bystander::{Bystander, Errand, report, row};
 use noetl_tests::{Answer, Api, Server, guest, with_manifest};
+use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Calls of the bystander before an attack, and at least that many during one.
@@ -31,8 +34,14 @@ impl Scene {
     }
 
     pub async fn start_with(environment: &[(&str, &str)]) -> Self {
+        Self::start_in(environment, |server| server).await
+    }
+
+    /// On a machine that is not quite this one: `inside` makes the command that starts the server there.
+    pub async fn start_in(environment: &[(&str, &str)], inside: impl FnOnce(Command) -> Command) -> Self {
         let alone = ONE_AT_A_TIME.lock().await;
-        let server = Server::start_with(environment);
+        let folder = Arc::new(TempDir::new().expect("a temporary folder"));
+        let server = Server::start_by(inside(Server::command(folder.path(), environment)), folder);
         let admin = server.admin();
         // Until then the built-in components are being compiled, which would be measured too.
         while admin.get("/ready").await.status != 200 {}
