@@ -113,7 +113,7 @@ async fn no_secret_is_anywhere_but_where_it_was_sent() {
     for id in &executions {
         look_at(&api, id, &search).await;
     }
-    let tools = ["http", "postgres", "sqlite", "nats", "python", "javascript", "artifact", "shell"];
+    let tools = ["http", "postgres", "sqlite", "nats", "python", "javascript", "artifact", "shell", "transfer"];
     let logs = tools.map(|tool| format!("/api/plugins/tools/{tool}:logs?limit=1000"));
     let shown = ["/metrics", "/api/executions?limit=500", "/api/credentials"].map(str::to_owned);
     for path in shown.iter().chain(&logs) {

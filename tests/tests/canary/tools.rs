@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::ways::SECRET;
 
-pub const WAYS: [&str; 20] = [
+pub const WAYS: [&str; 23] = [
     "pg_refused",
     "pg_literal",
     "pg_parameter",
@@ -26,6 +26,9 @@ pub const WAYS: [&str; 20] = [
     "artifact_kept",
     "artifact_read",
     "shell_off",
+    "transfer_web",
+    "transfer_rows",
+    "transfer_refused",
 ];
 
 /// Ways whose result is too large for an event, or is asked for by reference.
@@ -94,6 +97,20 @@ pub fn tool(way: &str) -> Value {
              "response_type": "binary"},
             {"name": "read", "kind": "artifact", "result_ref": "{{ fetch._ref }}", "encoding": "text"},
         ]),
+        // The answer's fields are no columns of the table, and the rows' keys are there already.
+        "transfer_web" => {
+            json!({"kind": "transfer", "target": {"type": "postgres", "auth": "pg", "table": "planted"},
+                   "source": {"type": "http", "url": format!("{{{{ url }}}}/echo?secret={SECRET}")}})
+        }
+        "transfer_rows" => {
+            let query = "SELECT alias, secret FROM planted WHERE alias = :alias";
+            json!({"kind": "transfer", "target": {"type": "postgres", "auth": "pg", "table": "planted"},
+                   "source": {"type": "postgres", "auth": "pg", "query": query, "params": {"alias": "{{ alias }}"}}})
+        }
+        "transfer_refused" => {
+            json!({"kind": "transfer", "source": {"type": "postgres", "auth": "pg", "query": "SELECT alias FROM planted"},
+                   "target": {"type": "postgres", "auth": "pg-{{ alias }}", "table": "planted"}})
+        }
         "shell_off" => json!({"kind": "shell", "command": ["echo", SECRET]}),
         other => panic!("{other} is no way"),
     }

@@ -83,7 +83,7 @@ fn tool(way: &str) -> Value {
 pub fn on_the_wire(way: &str, planted: &Planted) -> Option<String> {
     match way {
         "auth" | "header" => Some(planted.in_header()),
-        "url" | "failing" | "large" | "page" | "python_web" | "javascript_web" | "artifact_read" => {
+        "url" | "failing" | "large" | "page" | "python_web" | "javascript_web" | "artifact_read" | "transfer_web" => {
             Some(format!("secret={}", percent(planted.secret)))
         }
         "form" => Some(percent(planted.secret)),
