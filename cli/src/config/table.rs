@@ -199,6 +199,8 @@ pub const TABLE: &[Row] = rows! {
         "How long it is remembered who used a credential.";
     "wallet.audit_lines": number(1, 100_000_000, "lines"), "100000", "0.1.0",
         "Uses of credentials that are remembered of each tenant; the oldest go first.";
+    "wallet.former_days": number(0, 3650, "days"), "30", "0.1.0",
+        "How long the value that a credential had before it was changed is kept, sealed, so that it is masked when a host gives it back. Tokens that were fetched are kept for as long as they are good and a day more. 0 keeps none; a deleted credential is gone at once.";
 };
 
 /// The row of `key`.

@@ -69,9 +69,10 @@ pub fn kernel(settings: &Settings) -> Options {
         outbound: None,
         engine: engine(settings),
         wallet_key: wallet_key(settings),
-        wallet_audit: Retention {
+        wallet_retention: Retention {
             days: settings.number("wallet.audit_days"),
             lines: settings.number("wallet.audit_lines"),
+            former_days: settings.number("wallet.former_days"),
         },
     }
 }

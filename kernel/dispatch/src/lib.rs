@@ -104,8 +104,8 @@ pub struct Options {
     pub engine: EngineOptions,
     /// Where the key of the wallet is; none: a file of the data folder, made at the first start.
     pub wallet_key: Option<KeySource>,
-    /// How long uses of credentials are remembered.
-    pub wallet_audit: Retention,
+    /// How long uses and former values of credentials are remembered.
+    pub wallet_retention: Retention,
 }
 
 impl Options {
@@ -147,7 +147,7 @@ impl Options {
             outbound: None,
             engine: EngineOptions::default(),
             wallet_key: None,
-            wallet_audit: Retention::default(),
+            wallet_retention: Retention::default(),
         }
     }
 }
@@ -202,7 +202,7 @@ impl Kernel {
         };
 
         let key = options.wallet_key.clone().unwrap_or_else(|| KeySource::File(folder.wallet_key_file()));
-        let vault = Vault::open(&folder.wallet_file(), key, options.wallet_audit).await?;
+        let vault = Vault::open(&folder.wallet_file(), key, options.wallet_retention).await?;
         let wallet = Arc::new(Keeper::new(vault, http.clone(), Arc::new(heard::Ear)));
         wallet.learn_all().await?;
         let drivers = Drivers {

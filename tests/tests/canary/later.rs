@@ -52,6 +52,31 @@ async fn a_secret_that_a_host_kept_is_in_no_later_answer() {
     search.files(data.path());
 }
 
+/// What a credential was before it was changed is a secret still, and the next server on the folder knows it too.
+#[tokio::test]
+async fn a_secret_that_was_replaced_before_a_restart_is_in_no_later_answer() {
+    let (echo, server) = (Echo::start().await, server().await);
+    let api = server.admin();
+    plant(&api, &[&echo.host]).await;
+    let (first, url) = (&PLANTED[0], json!({"url": echo.url}));
+    let send = json!([{"step": "start", "tool": {"kind": "http", "url": "{{ url }}/echo", "auth": first.alias}}]);
+    result(&api, "canary/sent", send, url.clone()).await;
+    assert!(echo.received().concat().contains(first.secret), "the host has it");
+    let changed = json!({"name": first.alias, "type": first.kind, "data": {first.field: "cnry-of-a-later-day"},
+                         "hosts": [echo.host]});
+    api.post("/api/credentials", changed).await;
+    let (data, _) = server.stop();
+    let server = noetl_tests::Server::start_on(data, &[("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true")]);
+    let api = server.admin();
+    while api.get("/ready").await.status != 200 {}
+    let ask = json!([{"step": "start", "tool": {"kind": "http", "url": "{{ url }}/kept"}}]);
+    let (id, output) = result(&api, "canary/asked", ask, url).await;
+    assert!(output.to_string().contains("Bearer [REDACTED]"), "{output}");
+    let search = Search::new();
+    look_at(&api, &id, &search).await;
+    search.files(server.stop().0.path());
+}
+
 /// Whoever supplies data can write what a placeholder looks like, and gets the text back and no secret.
 #[tokio::test]
 async fn data_cannot_have_a_placeholder_in_it() {

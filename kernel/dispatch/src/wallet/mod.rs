@@ -9,6 +9,7 @@
 //! What the vault does blocks on the disk, so it happens on threads for that.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_contract::Tenant;
@@ -17,6 +18,7 @@ use noetl_store::wallet::{
     Audited, Change, Credential, Event, Learns, NewRecord, Record, Rotated, Seals, Status, Use, Vault, VaultError,
     Wallet, WalletError,
 };
+use zeroize::Zeroizing;
 
 mod oauth2;
 
@@ -105,6 +107,16 @@ impl Keeper {
         tokio::task::spawn_blocking(move || work(&vault)).await.map_err(std::io::Error::other)?
     }
 
+    /// So that it is known after a restart too. It is of use without that.
+    async fn keep_token(&self, tenant: &Tenant, fetched: &Credential, life: Duration) {
+        let Some(token) = fetched.field("token").map(|token| Zeroizing::new(token.to_owned())) else { return };
+        let (tenant, alias) = (tenant.clone(), fetched.alias.clone());
+        let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+        if let Err(error) = self.with(move |vault| vault.keep_token(&tenant, &alias, &token, life)).await {
+            tracing::warn!(alias = fetched.alias, %error, "a token is not known any more after the next start");
+        }
+    }
+
     fn learn(&self, tenant: &Tenant, credential: &Credential) {
         let secrets = credential.fields.iter().filter(|(name, _)| !Credential::is_public(name));
         secrets.for_each(|(_, value)| self.known.learn(tenant, value));
@@ -121,11 +133,15 @@ impl Wallet for Keeper {
             return Ok(Arc::new(credential));
         }
         let alias = || using.alias.clone();
-        let fetched = self.tokens.token(&using.tenant, &credential).await.map_err(|error| match error {
+        let token = self.tokens.token(&using.tenant, &credential).await;
+        let (fetched, new_for) = token.map_err(|error| match error {
             TokenError::Refused(reason) => WalletError::Closed { alias: alias(), reason },
             TokenError::Unreachable(reason) => WalletError::NoToken { alias: alias(), reason },
         })?;
         self.learn(&using.tenant, &fetched);
+        if let Some(life) = new_for {
+            self.keep_token(&using.tenant, &fetched, life).await;
+        }
         Ok(Arc::new(fetched))
     }
 

@@ -110,12 +110,18 @@ impl Tokens {
         self.slots.lock().remove(&(tenant.clone(), alias.to_owned()));
     }
 
-    /// The credential as a driver gets it: with a token and without what fetched it.
-    pub async fn token(&self, tenant: &Tenant, credential: &Credential) -> Result<Credential, TokenError> {
+    /// The credential as a driver gets it: with a token and without what fetched it; and how long that one is good, if it
+    /// was fetched just now.
+    pub async fn token(
+        &self,
+        tenant: &Tenant,
+        credential: &Credential,
+    ) -> Result<(Credential, Option<Duration>), TokenError> {
         let came = Instant::now();
         let slot = self.slots.lock().entry((tenant.clone(), credential.alias.clone())).or_default().clone();
         let mut place = slot.lock().await;
         let Place { token, failed } = &mut *place;
+        let mut new_for = None;
         token.take_if(|token| token.revision != credential.revision);
         if token.as_ref().is_none_or(|token| token.renew <= Instant::now()) {
             let waited_for =
@@ -129,7 +135,10 @@ impl Tokens {
             // The issuer may have taken long to fail: what was good before may have ended, and the pause begins now.
             let now = Instant::now();
             match fetched {
-                Ok(new) => (*token, *failed) = (Some(new), None),
+                Ok(new) => {
+                    new_for = Some(new.ends.saturating_duration_since(now));
+                    (*token, *failed) = (Some(new), None);
+                }
                 Err(error) => match token.as_mut().filter(|token| token.ends > now) {
                     Some(held) => {
                         let (alias, reason) = (&credential.alias, error.reason());
@@ -152,13 +161,14 @@ impl Tokens {
         let public = credential.fields.iter().filter(|(name, _)| Credential::is_public(name));
         let mut fields: BTreeMap<String, String> = public.map(|(name, value)| (name.clone(), value.clone())).collect();
         fields.insert("token".to_owned(), token.text.to_string());
-        Ok(Credential {
+        let credential = Credential {
             alias: credential.alias.clone(),
             kind: credential.kind.clone(),
             fields,
             hosts: credential.hosts.clone(),
             revision: credential.revision,
-        })
+        };
+        Ok((credential, new_for))
     }
 
     /// Gives up a token that was refused where it was sent, unless there is a newer one already.

@@ -130,6 +130,9 @@ async fn a_token_is_fetched_once_and_the_clients_secret_stays_here() {
         "{asked:?}"
     );
     assert!(place.heard.0.lock().contains(&"T1".to_owned()) && place.heard.0.lock().contains(&"s3cr&t".to_owned()));
+    place.heard.0.lock().clear();
+    place.keeper.learn_all().await.expect("told");
+    assert_eq!(*place.heard.0.lock(), ["T1", "s3cr&t"], "what was fetched is in the wallet for the next start");
 }
 
 #[tokio::test]

@@ -23,17 +23,20 @@ const LONGEST: usize = 300;
 
 const DAY_MS: u64 = 86_400_000;
 
-/// How long lines are kept.
+/// How long things are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
+    /// Lines of the audit.
     pub days: u64,
-    /// Of each tenant.
+    /// Lines of each tenant.
     pub lines: u64,
+    /// Values that were replaced, sealed, for those who mask them; 0 keeps none.
+    pub former_days: u64,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { days: 90, lines: 100_000 }
+        Self { days: 90, lines: 100_000, former_days: 30 }
     }
 }
 

@@ -13,6 +13,8 @@
 //! 4. Revisions are numbered over all records and never used twice, not even after a deletion.
 //! 5. At every moment each record's key is among the keys that are held: a new key is held before the first record is
 //!    wrapped with it, and an old one until no record needs it.
+//! 6. What a credential had before it was changed stays sealed for a while ([`former`]), for those who mask it and for
+//!    nobody else. What was deleted is gone.
 //!
 //! Crash: a record is there as it was before or after a change. In the middle of a rotation records are under two keys, both
 //! held; the next rotation goes on where this one ended. Lines of the audit are not synced one by one: a power cut can take
@@ -40,6 +42,7 @@ use super::seal::{self, Identity, SealError, Sealed};
 use super::{Binding, Credential, Seals, Use, Way};
 
 mod audit;
+mod former;
 mod rotate;
 mod tables;
 
@@ -136,6 +139,14 @@ struct Inside {
 }
 
 impl Inside {
+    fn of_token(token: &str) -> Self {
+        Self { fields: BTreeMap::from([("token".to_owned(), token.to_owned())]), hosts: Vec::new() }
+    }
+
+    fn written(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(serde_json::to_vec(self).expect("texts are plain data"))
+    }
+
     /// Of a place that is no host and port nobody says anything here.
     fn may_go_to(&self, kind: &str, target: &str) -> bool {
         let (place, open) = target.strip_prefix("http://").map_or((target, false), |place| (place, true));
@@ -193,6 +204,7 @@ pub struct Vault {
     source: KeySource,
     rotating: tokio::sync::Mutex<()>,
     seals: Seals,
+    former_days: u64,
 }
 
 impl Vault {
@@ -211,6 +223,7 @@ impl Vault {
             source,
             rotating: tokio::sync::Mutex::new(()),
             seals,
+            former_days: retention.former_days,
         }))
     }
 
@@ -246,7 +259,6 @@ impl Vault {
             changed_by: change.by.clone(),
         };
         let inside = Inside { fields: new.fields.as_map().clone(), hosts };
-        let plain = Zeroizing::new(serde_json::to_vec(&inside).expect("texts are plain data"));
         let mut connection = self.records.lock();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         record.revision = tables::next_revision(&transaction)?;
@@ -255,10 +267,13 @@ impl Vault {
             record.created_at_ms = before.created_at_ms;
             // Always later than what it replaces, whatever the clock does.
             record.changed_at_ms = now.max(before.changed_at_ms + 1);
+            if self.former_days > 0 {
+                former::set_aside(&transaction, before, self.former_days)?;
+            }
         }
         let keys = self.keys.lock().clone();
         let closed = |source| VaultError::Closed { alias: record.alias.clone(), source };
-        let sealed = seal::seal(keys.first(), identity(&record), &plain).map_err(closed)?;
+        let sealed = seal::seal(keys.first(), identity(&record), &inside.written()).map_err(closed)?;
         tables::put(&transaction, &record, &sealed, keys.first().kid())?;
         let event = if before.is_some() { Event::Changed } else { Event::Added };
         audit::write(&transaction, &about(&record.tenant, &record.alias, change), event, Some(record.revision))?;
@@ -282,6 +297,7 @@ impl Vault {
         let unknown = || VaultError::Unknown { alias: alias.to_owned() };
         let (record, _) = tables::get(&transaction, tenant, alias)?.ok_or_else(unknown)?;
         tables::delete(&transaction, tenant, alias)?;
+        former::forget(&transaction, tenant, alias)?;
         audit::write(&transaction, &about(tenant, alias, change), Event::Deleted, Some(record.revision))?;
         transaction.commit()?;
         // The sealed value would otherwise stay in the write-ahead log until enough was written after it.
@@ -320,8 +336,9 @@ impl Vault {
 
     /// Tells every secret there is to whoever masks them: a host may have kept one from long ago, and gives it back before
     /// anybody has opened it again. Nothing of it is handed to a user, so the audit has no line of it. What does not open is
-    /// left out.
+    /// left out. Those in use are told last, so that of too many the former ones are forgotten first.
     pub fn tell_all(&self, tell: &dyn Fn(&Tenant, &str)) -> Result<(), VaultError> {
+        self.tell_former(tell)?;
         for listed in self.list(None)? {
             let found = tables::get(&self.records.lock(), &listed.tenant, &listed.alias)?;
             let opened = found.and_then(|(record, sealed)| self.disclose(&record, &sealed).ok());

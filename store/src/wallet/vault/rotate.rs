@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rusqlite::TransactionBehavior;
 
-use super::{Vault, VaultError, identity, tables};
+use super::{Vault, VaultError, former, identity, tables};
 use crate::wallet::keys::{KeySource, Keyring};
 use crate::wallet::seal::{self, SealError, Sealed};
 
@@ -135,6 +135,7 @@ impl Vault {
         while self.rewrap_next()? {
             rewrapped += 1;
         }
+        while former::rewrap_next(&self.records.lock(), &self.keys.lock().clone())? {}
         // What was wrapped with the old key must not stay in the write-ahead log.
         tables::checkpoint(&self.records.lock())?;
         Ok(rewrapped)

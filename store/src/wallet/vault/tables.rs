@@ -51,6 +51,7 @@ pub fn connect(file: &Path) -> Result<Connection, VaultError> {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         transaction.commit()?;
     }
+    super::former::make_table(&connection)?;
     Ok(connection)
 }
 
@@ -158,7 +159,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
-fn json(value: &impl serde::Serialize) -> String {
+pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("texts are plain data")
 }
 
@@ -167,7 +168,7 @@ fn read<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T
 }
 
 /// A column that nobody here has written.
-fn odd(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+pub fn odd(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
 }
 

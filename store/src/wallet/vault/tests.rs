@@ -333,7 +333,7 @@ async fn given_keys_change_when_their_owner_gives_another_before_the_old() {
 #[tokio::test]
 async fn every_attempt_leaves_a_line_and_old_lines_go() {
     let place = Place::new();
-    let retention = Retention { days: 90, lines: 3 };
+    let retention = Retention { lines: 3, ..Retention::default() };
     let source = KeySource::File(place.key_file());
     let vault = Vault::open(&place.file(), source.clone(), retention).await.expect("opens");
     vault.put(bearer("acme", "api", SECRET), &change()).expect("kept");
@@ -465,4 +465,75 @@ async fn a_use_for_another_host_is_refused_and_the_audit_says_so() {
     vault
         .open_for(&Use { target: "nowhere".to_owned(), ..using("acme", "pg") }, Event::Opened)
         .expect("only looked at");
+}
+
+fn told(vault: &Vault) -> Vec<(String, String)> {
+    let told = Mutex::new(Vec::new());
+    vault.tell_all(&|of, value| told.lock().push((of.to_string(), value.to_owned()))).expect("told");
+    told.into_inner()
+}
+
+#[tokio::test]
+async fn what_was_replaced_is_told_after_a_restart_and_a_rotation_and_what_was_deleted_is_not() {
+    let place = Place::new();
+    let vault = place.open().await;
+    for value in ["first-value", "second-value"] {
+        vault.put(bearer("acme", "api", value), &change()).expect("kept");
+    }
+    vault.keep_token(&tenant("acme"), "api", "fetched-token", 3_600_000).expect("kept");
+    vault.put(bearer("beta", "api", "of-another"), &change()).expect("kept");
+    let of = |tenant: &str, value: &str| (tenant.to_owned(), value.to_owned());
+    let all = [
+        of("acme", "first-value"),
+        of("acme", "fetched-token"),
+        of("acme", "second-value"),
+        of("beta", "of-another"),
+    ];
+    drop(vault);
+    let vault = place.open().await;
+    assert_eq!(told(&vault), all, "those in use last");
+    assert_eq!(token(&vault, "acme", "api").expect("opens"), "second-value");
+    assert_eq!(vault.rotate().await.expect("rotated").rewrapped, 2, "of what people have kept");
+    drop(vault);
+    let vault = place.open().await;
+    assert_eq!(told(&vault), all, "under the only key there is now");
+    vault.delete(&tenant("acme"), "api", &change()).expect("deleted");
+    vault.keep_token(&tenant("acme"), "api", "too-late", 3_600_000).expect("left out");
+    assert_eq!(told(&vault), [of("beta", "of-another")]);
+    let bytes = std::fs::read(place.file()).expect("readable");
+    for value in ["first-value", "fetched-token"] {
+        assert!(!bytes.windows(value.len()).any(|window| window == value.as_bytes()), "{value} is in the file");
+    }
+}
+
+#[tokio::test]
+async fn former_values_are_bounded_in_number_and_time_and_stop_nothing() {
+    let place = Place::new();
+    let vault = place.open().await;
+    vault.put(bearer("acme", "api", "value-in-use"), &change()).expect("kept");
+    for number in 0..1002 {
+        vault.keep_token(&tenant("acme"), "api", &format!("token-{number}"), 1000).expect("kept");
+    }
+    let values = told(&vault);
+    assert_eq!((values.len(), values[0].1.as_str()), (1001, "token-2"), "the oldest two are gone");
+    place.tamper("UPDATE former SET until = 1 WHERE revision % 2 = 0");
+    assert_eq!(told(&vault).len(), 501);
+    place.tamper("UPDATE former SET kid = 'lost'; UPDATE former SET sealed = 'no seal at all'");
+    drop(vault);
+    let vault = place.open().await;
+    assert_eq!(told(&vault).len(), 1, "what does not open is left out");
+    vault.rotate().await.expect("rotated");
+    let left: i64 = Connection::open(place.file())
+        .and_then(|file| file.query_row("SELECT count(*) FROM former", [], |row| row.get(0)))
+        .expect("readable");
+    assert_eq!(left, 0);
+
+    let retention = Retention { former_days: 0, ..Retention::default() };
+    let place = Place::new();
+    let vault = Vault::open(&place.file(), KeySource::File(place.key_file()), retention).await.expect("opens");
+    for value in ["first-value", "second-value"] {
+        vault.put(bearer("acme", "api", value), &change()).expect("kept");
+    }
+    vault.keep_token(&tenant("acme"), "api", "fetched-token", 1000).expect("left out");
+    assert_eq!(told(&vault).len(), 1, "nothing is kept where the operator says so");
 }
