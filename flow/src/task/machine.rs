@@ -3,7 +3,7 @@
 //! A tool is prepared (its templates are rendered, [`Call`] or [`Execute`] goes out) and, when the outcome is in,
 //! settled: kept under its label, `set` and the rules applied, and the next tool is prepared, the same one again after
 //! a delay, or the command is done. Before either, payloads that the templates need whole are asked for. Between turns
-//! everything is in the continuation, so a runner has nothing to lose but what it compiled.
+//! everything is in the continuation, so a runner has nothing to lose but what it compiled and what it need not read again.
 //!
 //! Invariants:
 //! 1. The next action is a function of the turn.
@@ -15,6 +15,7 @@
 
 use std::sync::Arc;
 
+use super::kept::Kept;
 use super::memory::{Memory, Stage};
 use super::outcome::Outcome;
 use super::plan::{Plan, Planned};
@@ -41,11 +42,12 @@ const ROUNDS: u32 = 2;
 #[derive(Debug)]
 pub struct Runner {
     plans: Cache<Vec<u8>, Arc<Plan>>,
+    kept: Kept,
 }
 
 impl Default for Runner {
     fn default() -> Self {
-        Self { plans: Cache::new(PLANS) }
+        Self { plans: Cache::new(PLANS), kept: Kept::default() }
     }
 }
 
@@ -61,20 +63,31 @@ impl Runner {
             Ok(plan) => plan,
             Err(message) => return finished(None, Memory::new(), None, Some(failure("invalid_task", message))),
         };
-        let is_first = turn.news == News::Begin && turn.continuation.is_empty();
-        let memory = if is_first { Ok(Memory::new()) } else { Memory::decode(turn.continuation) };
+        let command = (turn.execution, turn.command);
+        let memory = if turn.news == News::Begin && turn.continuation.is_empty() {
+            Ok(Memory::new())
+        } else {
+            self.kept.take(command, turn.continuation).map_or_else(|| Memory::decode(turn.continuation), Ok)
+        };
         let (memory, problem) = match memory {
             Ok(memory) => (memory, None),
             Err(message) => (Memory::new(), Some(failure("invalid_continuation", message))),
         };
-        let command = (turn.execution, turn.command);
         let time_ms = turn.time_ms;
         let mut run = Run { plan: &plan, line: rest, inputs: None, memory, bulk: Bulk::new(), time_ms, command };
         let next = match problem {
             Some(problem) => Err(problem),
             None => run.go(turn.news),
         };
-        next.unwrap_or_else(|problem| finished(Some(&plan), run.memory, None, Some(problem)))
+        match next {
+            Ok(next) => {
+                if !matches!(next.action, Action::Done(_)) {
+                    self.kept.keep(command, &next.continuation, run.memory);
+                }
+                next
+            }
+            Err(problem) => finished(Some(&plan), run.memory, None, Some(problem)),
+        }
     }
 }
 
@@ -243,10 +256,10 @@ impl Run<'_> {
                 let values = render(&rule.set, &context).map_err(unclear)?;
                 let written = write(&rule.set, values, &scope);
                 (self.memory.running, self.memory.set) = (written.running, written.set);
-                action = rule.action.as_ref();
+                action = rule.decided(&context).map_err(unclear)?;
             }
         }
-        Ok(verdict(self.plan, &mut self.memory, action, outcome, self.command))
+        Ok(verdict(self.plan, &mut self.memory, action.as_ref(), outcome, self.command))
     }
 
     fn follow(&mut self, verdict: Verdict, outcome: Outcome) -> Step {

@@ -5,6 +5,8 @@
 //!
 //! [`Runner`] is what a runner does with it, a [`turn`] at a time.
 
+mod digits;
+mod kept;
 mod machine;
 mod memory;
 mod outcome;
@@ -90,6 +92,16 @@ pub struct Rule {
     pub set: Map<String, Json>,
 }
 
+impl Rule {
+    /// The template of its delay.
+    pub fn delay(&self) -> Option<&str> {
+        match &self.action {
+            Some(Action::Retry { delay, .. }) => delay.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -104,6 +116,9 @@ pub enum Action {
         attempts: u32,
         backoff: Backoff,
         delay_ms: u64,
+        /// The template of a delay, in whose place `delay_ms` is when it gives nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delay: Option<String>,
         /// No delay is longer than this.
         max_delay_ms: u64,
         /// Part of the delay, 0 to 1, that is taken from the hash of the command.

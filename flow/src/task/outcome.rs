@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use super::Partial;
 use super::turn::{Answered, Called, Executed, Failed};
+use super::{Partial, digits};
 use crate::event::{Data, Failure, Reference};
 use crate::extract::is_mark;
 use crate::response;
@@ -205,7 +205,7 @@ fn lay_over(fields: &mut Map<String, Json>, value: Json) {
 }
 
 fn answer(kind: &str, answered: Answered) -> Outcome {
-    let mut output: Json = match serde_json::from_str(&answered.output) {
+    let mut output: Json = match serde_json::from_str(&digits::exact(&answered.output)) {
         Ok(output) => output,
         Err(error) => {
             return Outcome::failure("invalid_output", format!("the tool's answer is not JSON: {error}"), false);
@@ -275,7 +275,8 @@ fn http_failure(output: &Json) -> Option<Failure> {
         401 | 403 => ("auth", false),
         404 => ("not_found", false),
         400..=499 => ("client_error", false),
-        _ => ("server_error", true),
+        // What a server did before it failed nobody knows.
+        _ => ("server_error", output.get("repeatable") != Some(&Json::Bool(false))),
     };
     Some(Failure { code: code.to_owned(), message: format!("the server answered with status {status}"), retryable })
 }

@@ -22,6 +22,7 @@ mod environment;
 mod error;
 mod filters;
 mod guard;
+mod kept;
 mod keychain;
 mod methods;
 mod path;

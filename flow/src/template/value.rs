@@ -12,6 +12,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::VALUE_BYTES;
 use super::error::Cause;
+use super::kept::{self, Kept};
 use super::keychain;
 
 /// Deeper values than these are refused: nothing that reads JSON takes them.
@@ -24,13 +25,24 @@ const NODE: usize = 8;
 const FALSE_TEXTS: [&str; 8] = ["false", "0", "no", "none", "null", "off", "{}", "[]"];
 
 pub fn from_json(json: &Json) -> Value {
+    from_json_at(json, 0)
+}
+
+fn from_json_at(json: &Json, depth: usize) -> Value {
     match json {
         Json::Null => Value::from(()),
         Json::Bool(flag) => Value::from(*flag),
         Json::Number(number) => from_number(number),
         Json::String(text) => Value::from(text.as_str()),
-        Json::Array(items) => Value::from(items.iter().map(from_json).collect::<Vec<_>>()),
-        Json::Object(fields) => Value::from_pairs(fields.iter().map(|(name, field)| (name.as_str(), from_json(field)))),
+        Json::Array(items) => Value::from(items.iter().map(|item| from_json_at(item, depth + 1)).collect::<Vec<_>>()),
+        Json::Object(fields) => {
+            let pairs = fields.iter().map(|(name, field)| (name.as_str(), from_json_at(field, depth + 1)));
+            let inner = Value::from_pairs(pairs);
+            match (depth <= kept::DEEPEST).then(|| kept::missing(fields)).flatten() {
+                Some((names, why)) => Value::from_object(Kept { inner, names, why }),
+                None => inner,
+            }
+        }
     }
 }
 

@@ -75,6 +75,46 @@ fn a_command_of_one_small_tool() {
     println!("{} ns a command of two turns", start.elapsed().as_nanos() / rounds);
 }
 
+/// A runner may know its last continuation from making it; that must not be seen in what it does.
+#[test]
+fn a_runner_that_kept_a_large_continuation_does_what_one_does_that_reads_it() {
+    let set = json!([{"action": "continue", "set": {"iter.rows": "{{ output.data.rows }}", "iter.odd": "{{ output.data.odd }}"}}]);
+    let again = json!([{"when": "{{ _attempt < 3 }}", "action": {"retry": {"attempts": 3, "backoff": "fixed", "delay_ms": 5,
+                        "max_delay_ms": 5, "jitter": 0.5}}}, {"when": "{{ iter.rows[0].n < 3 }}", "action": {"jump": {"to": "get"}}}]);
+    let spec = list(vec![
+        tool("get", json!({"rules": set})),
+        tool("put", json!({"config": {"sql": "{{ iter.rows | tojson }}", "odd": "{{ iter.odd }}"}, "rules": again})),
+    ]);
+    let task = format!("{spec}\n{}", json!({"context": {}}));
+    let (mut one, mut got, mut turns, mut large) = (Runner::new(), 0, 0, 0);
+    let (mut news, mut continuation) = (News::Begin, Vec::new());
+    loop {
+        let now = turn(task.as_bytes(), &continuation, news);
+        let next = one.advance(now.clone());
+        assert_eq!(next, Runner::new().advance(now), "turn {turns}");
+        (turns, large) = (turns + 1, large + usize::from(next.continuation.len() > 10_000));
+        continuation = next.continuation;
+        news = match next.action {
+            Action::Call(call) if call.label == "get" => {
+                got += 1;
+                let rows: Vec<Json> = (0..200).map(|row| json!({"n": got, "row": row, "text": "é\"\\\u{1}"})).collect();
+                let odd = json!([0.1, 1e300, -0.0, u64::MAX, i64::MIN, {"b": 1, "a": null}, ""]);
+                called(&json!({"rows": rows, "odd": odd}).to_string())
+            }
+            Action::Call(_) => called("{}"),
+            Action::Sleep(_) => News::Slept,
+            Action::Done(_) => break,
+            other => panic!("{other:?}"),
+        };
+    }
+    assert!(large >= 6, "{large} of {turns} turns");
+    // Bytes that are not what was kept are read for what they are.
+    let first = one.advance(turn(task.as_bytes(), b"", News::Begin));
+    let kept =
+        one.advance(turn(task.as_bytes(), &first.continuation, called(&json!({"rows": vec!["x"; 1000]}).to_string())));
+    assert_eq!(code(one.advance(turn(task.as_bytes(), &kept.continuation[1..], called("{}")))), "invalid_continuation");
+}
+
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let pieces = prop::sample::select(vec![
         ",\"s\":\"calling\"",
