@@ -6,8 +6,9 @@ it whatever it is; a call must not end as if the interpreter had crashed.
 
 from __future__ import annotations
 
+import sys
 import traceback
-from typing import Any
+from typing import Any, Iterator
 
 from componentize_py_types import Err
 from noetl import Failure
@@ -41,16 +42,48 @@ def _described(error: BaseException, program: Program | None) -> str:
     try:
         shown = traceback.TracebackException.from_exception(error)
         _cut_all(shown, program)
-        return "".join(shown.format()).rstrip() + _advice(error)
+        return "".join(shown.format()).rstrip() + _advice(error, program)
     except BaseException:  # noqa: BLE001 - an exception may be one that cannot be shown
         return type(error).__name__
 
 
-def _advice(error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        library = error.name.partition(".")[0]
-        return f"\nA plugin brings its libraries: pip install --target vendor {library}"
-    return ""
+def _advice(error: BaseException, program: Program | None) -> str:
+    """What an author can do about a module that is not there."""
+    names = [name for raised in _imports(error) for name in _named(raised)]
+    for name in names:
+        if program is not None and (file := program.compiled(name)):
+            return (
+                f"\n{file} is compiled for another machine, and plugins run in a sandbox that takes none of it: use a "
+                "library, or a release of it, that is Python alone"
+            )
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    library = error.name.partition(".")[0]
+    if library in sys.stdlib_module_names:
+        return (
+            f"\n`{error.name}` is of Python's own library and not here: a sandbox has no processes, sockets, threads, "
+            "terminals or databases of its own. `noetl.http` and `urllib.request` reach the outside"
+        )
+    if program is not None and program.brings(library):
+        return ""
+    return f"\nA plugin brings its libraries: pip install --target vendor {library}"
+
+
+def _imports(error: BaseException) -> Iterator[ImportError]:
+    """Of a chain of imports that failed, each: libraries put words of their own around the first."""
+    seen = set()
+    while isinstance(error, ImportError) and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _named(error: ImportError) -> Iterator[str]:
+    if error.name:
+        yield error.name
+        # What `from package import part` wanted of it.
+        if part := getattr(error, "name_from", None):
+            yield f"{error.name}.{part}"
 
 
 def _cut_all(shown, program: Program | None) -> None:
@@ -65,9 +98,14 @@ def _cut_all(shown, program: Program | None) -> None:
 
 
 def _cut(shown, program: Program | None) -> None:
-    """Leave out the frames of the interpreter itself, which come before the author's first."""
-    for at, frame in enumerate(shown.stack):
-        if program is not None and program.has(frame.filename):
-            del shown.stack[:at]
-            return
-    shown.stack.clear()
+    """Leave out the frames of the interpreter itself: all before the author's first, and those that imports and readers
+    of JSON put between."""
+    own = [at for at, frame in enumerate(shown.stack) if program is not None and program.has(frame.filename)]
+    first = own[0] if own else len(shown.stack)
+    shown.stack[:] = [
+        frame for at, frame in enumerate(shown.stack) if at in own or (at > first and not _is_ours(frame.filename))
+    ]
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith("<frozen importlib") or filename.rpartition("/")[2].startswith("_noetl_")

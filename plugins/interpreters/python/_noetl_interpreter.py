@@ -59,6 +59,9 @@ class WitWorld(wit_world.WitWorld):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
         WitWorld._program = Program({file.path: bytes(file.content) for file in files})
         WitWorld._module = guarded(WitWorld._program.start, entry)
+        if not any(map(exported, ("call", "main", "run"))):
+            # Told now and not by each call: whoever pushes is here to read it.
+            raise failing.failed("no_function", f"{entry} has no function `call(input)`, `main(...)` or `run(data)`")
 
     @never_crashes
     def run(self, input: bytes) -> bytes:
@@ -102,7 +105,8 @@ def ask(input: Any) -> Any:
         if not isinstance(input, dict):
             raise failing.failed("invalid_input", "`main` takes the fields of a JSON object, and this is none")
         return guarded(function, **input)
-    raise failing.failed("no_function", "the plugin has no function `call(input)`, `main(...)` or `run(data)`")
+    why = "the plugin has only `run(data)`, which is for the world `transform`: a tool has `call(input)` or `main(...)`"
+    raise failing.failed("no_function", why)
 
 
 def exported(name: str) -> Optional[Callable[..., Any]]:

@@ -23,13 +23,13 @@ WORLD = interpreter.WitWorld()
 
 
 @contextlib.contextmanager
-def loaded(entry="plugin_under_test.py", **files):
-    """A program made of these files; what it imported is forgotten after."""
+def loaded(entry="plugin_under_test.py", others=None, **files):
+    """A program made of these files and of others with paths of their own; what it imported is forgotten after."""
     before, finders, out = dict(sys.modules), list(sys.meta_path), sys.stdout
     # As in a sandbox: text that goes to bytes, which can be told to keep lines together.
     sys.stdout = io.TextIOWrapper(io.BytesIO())
     try:
-        texts = {name.replace("__", "/") + ".py": text for name, text in files.items()}
+        texts = {name.replace("__", "/") + ".py": text for name, text in files.items()} | (others or {})
         encoded = {path: text if isinstance(text, bytes) else text.encode() for path, text in texts.items()}
         WORLD.load(entry, [SimpleNamespace(path=path, content=text) for path, text in encoded.items()])
         yield
@@ -60,11 +60,12 @@ class Programs(unittest.TestCase):
             self.assertEqual(call({"n": 1}).output, '{"n":2}')
 
     def test_a_plugin_says_what_it_does_or_nothing(self):
-        with loaded(plugin_under_test="describe = {'summary': 'Adds.'}\n"):
+        function = "def call(input):\n    return 1\n"
+        with loaded(plugin_under_test=f"{function}describe = {{'summary': 'Adds.'}}\n"):
             self.assertEqual(WORLD.describe(), '{"summary":"Adds."}')
-        with loaded(plugin_under_test="def describe():\n    return '{}'\n"):
+        with loaded(plugin_under_test=f"{function}def describe():\n    return '{{}}'\n"):
             self.assertEqual(WORLD.describe(), "{}")
-        with loaded(plugin_under_test="def call(input):\n    return 1\n"):
+        with loaded(plugin_under_test=function):
             self.assertIsNone(WORLD.describe())
 
     def test_main_gets_the_fields(self):
@@ -113,6 +114,20 @@ class Programs(unittest.TestCase):
         with loaded(plugin_under_test=entry, **own):
             self.assertEqual(call({}).output, "[1,1,1]")
             self.assertIsNot(sys.modules["colorsys"], colorsys)
+
+    def test_modules_beside_an_entry_that_lies_deeper_are_found(self):
+        entry = "import words_under_test, colorsys\nfrom app_under_test.words_under_test import WORDS\n\n"
+        entry += "def call(input):\n    return [words_under_test.WORDS, WORDS, colorsys.OWN]\n"
+        files = {"app_under_test__words_under_test": "WORDS = 1\n", "app_under_test__colorsys": "OWN = 2\n"}
+        importlib.import_module("colorsys")
+        with loaded("app_under_test/main.py", app_under_test__main=entry, **files):
+            self.assertEqual(call({}).output, "[1,1,2]")
+
+    def test_a_folder_without_a_file_of_its_own_hides_no_library(self):
+        entry = "import lib_under_test\n\ndef call(input):\n    return lib_under_test.ONE\n"
+        others = {"lib_under_test/notes.txt": "notes"}
+        with loaded(plugin_under_test=entry, others=others, vendor__lib_under_test="ONE = 1\n"):
+            self.assertEqual(call({}).output, "1")
 
     def test_an_entry_may_have_the_name_of_a_module_it_uses(self):
         importlib.import_module("colorsys")
@@ -189,6 +204,92 @@ class Odd(unittest.TestCase):
             pass
         self.assertIn("pip install --target vendor no_such_library", raised.exception.value.message)
 
+    def test_advice_for_what_cannot_be_installed_is_another(self):
+        library = "try:\n    import lib_under_test._fast\nexcept ImportError as error:\n    raise ImportError('no') from error\n"
+        compiled = "vendor/lib_under_test/_fast.cpython-314-x86_64-linux-gnu.so"
+        others = {compiled: b"\x7fELF", "vendor/lib_under_test/__init__.py": library}
+        with self.assertRaises(Err) as raised, loaded(plugin_under_test="import lib_under_test\n", others=others):
+            pass
+        self.assertIn(f"{compiled} is compiled", raised.exception.value.message)
+        for text, wanted in (
+            ("raise ModuleNotFoundError('x', name='sqlite3')\n", "`sqlite3` is of Python's own library"),
+            ("import own_under_test.missing\n", "No module named 'own_under_test.missing'"),
+        ):
+            with self.assertRaises(Err) as raised, loaded(plugin_under_test=text, own_under_test=""):
+                pass
+            self.assertIn(wanted, raised.exception.value.message)
+            self.assertNotIn("pip install", raised.exception.value.message)
+
+    def test_what_is_compiled_beside_plain_python_does_no_harm(self):
+        others = {"vendor/lib_under_test/_fast.so": b"", "vendor/lib_under_test/__init__.py": (
+            "import importlib.util\nFAST = importlib.util.find_spec('lib_under_test._fast') is not None\n"
+            "try:\n    from . import _fast\nexcept ImportError:\n    ONE = 1\n"
+        )}  # fmt: skip
+        with loaded(plugin_under_test="from lib_under_test import ONE, FAST\ndef call(input):\n    return [ONE, FAST]\n", others=others):
+            self.assertEqual(call({}).output, "[1,false]")
+
+
+class Libraries(unittest.TestCase):
+    """What a library finds of the files it came with."""
+
+    FILES = {
+        "vendor/lib_under_test/__init__.py": "",
+        "vendor/lib_under_test/part.py": "",
+        "vendor/lib_under_test/data/one.txt": "eins",
+        "vendor/lib_under_test/data/deep/two.bin": b"\xff",
+        "vendor/only_files/three.txt": "drei",
+        "vendor/Lib.Under_Test-1.2.dist-info/METADATA": "Metadata-Version: 2.1\nName: Lib.Under-Test\nVersion: 1.2\n",
+        "vendor/Lib.Under_Test-1.2.dist-info/RECORD": "lib_under_test/__init__.py,,\nlib_under_test/gone.py,,\n",
+        "vendor/Lib.Under_Test-1.2.dist-info/entry_points.txt": "[things]\none = lib_under_test.part:thing\n",
+    }
+
+    def answer(self, text):
+        entry = f"import importlib.metadata as metadata, importlib.resources as resources, pkgutil\n\n\ndef call(input):\n    {text}\n"
+        with loaded(plugin_under_test=entry, others=self.FILES):
+            return json.loads(call({}).output)
+
+    def test_data_of_a_package_is_read_and_listed(self):
+        top = "resources.files('lib_under_test')"
+        for text, wanted in {
+            f"sorted(p.name for p in {top}.joinpath('data').iterdir())": ["deep", "one.txt"],
+            f"({top} / 'data' / 'one.txt').read_text()": "eins",
+            f"{top}.joinpath('data/deep', 'two.bin').read_bytes().hex()": "ff",
+            f"[{top}.is_dir(), ({top} / 'no').is_file(), ({top} / 'data/deep').is_dir()]": [True, False, True],
+            "resources.files('only_files').joinpath('three.txt').read_text(encoding='utf-8')": "drei",
+            "resources.files('lib_under_test.data').joinpath('one.txt').open('r', encoding='utf-8').read()": "eins",
+            "pkgutil.get_data('lib_under_test', 'data/one.txt').decode()": "eins",
+        }.items():
+            self.assertEqual(self.answer(f"return {text}"), wanted, text)
+
+    @unittest.skipIf(sys.version_info < (3, 12), "this Python asks packages alone; that of the sandbox does not")
+    def test_a_module_finds_what_lies_beside_it(self):
+        for text, wanted in {
+            "resources.files('lib_under_test.part').joinpath('data/one.txt').read_text()": "eins",
+            "resources.files('plugin_under_test').joinpath('vendor/only_files/three.txt').read_text()": "drei",
+            "resources.files().joinpath('vendor/only_files/three.txt').read_text()": "drei",
+        }.items():
+            self.assertEqual(self.answer(f"return {text}"), wanted, text)
+
+    def test_what_is_not_there_is_told(self):
+        for text, wanted in {
+            "resources.files('lib_under_test').joinpath('no.txt').read_text()": "FileNotFoundError",
+            "resources.files('lib_under_test').joinpath('data').read_text()": "IsADirectoryError",
+            "list(resources.files('lib_under_test').joinpath('no').iterdir())": "FileNotFoundError",
+            "metadata.version('nobody')": "PackageNotFoundError",
+        }.items():
+            caught = f"try:\n        {text}\n    except Exception as error:\n        return type(error).__name__"
+            self.assertEqual(self.answer(caught), wanted, text)
+
+    def test_a_library_knows_its_version_and_what_it_offers(self):
+        for text, wanted in {
+            "metadata.version('lib-under-test')": "1.2",
+            "metadata.metadata('Lib_Under.Test')['Name']": "Lib.Under-Test",
+            "[e.value for e in metadata.entry_points(group='things')]": ["lib_under_test.part:thing"],
+            "[d.version for d in metadata.distributions() if d.name == 'Lib.Under-Test']": ["1.2"],
+            "metadata.files('lib_under_test')[0].locate().exists()": True,
+        }.items():
+            self.assertEqual(self.answer(f"return {text}"), wanted, text)
+
 
 class Failures(unittest.TestCase):
     def test_a_traceback_has_the_authors_files_and_lines_and_no_others(self):
@@ -228,10 +329,25 @@ class Failures(unittest.TestCase):
         with loaded(plugin_under_test="def call(input):\n    raise SystemExit(3)\n"):
             self.assertIn("SystemExit: 3", failure(call, {}).message)
 
-    def test_a_plugin_without_a_function_is_told_what_to_write(self):
-        with loaded(plugin_under_test="x = 1\n"):
-            self.assertEqual(failure(call, {}).code, "no_function")
+    def test_a_plugin_without_a_function_is_not_loaded_and_told_what_to_write(self):
+        for text in ("", "x = 1\n", "def cal(input):\n    return 1\n", "call = 5\n"):
+            with self.assertRaises(Err) as raised, loaded(plugin_under_test=text):
+                pass
+            self.assertEqual(raised.exception.value.code, "no_function")
+            self.assertIn("plugin_under_test.py has no function `call(input)`", raised.exception.value.message)
+        with loaded(plugin_under_test="def run(data):\n    return data\n"):
+            self.assertIn("`transform`", failure(call, {}).message)
         self.assertEqual(noetl.context.attempt, 2)
+
+    def test_what_imports_and_readers_put_between_an_authors_lines_is_left_out(self):
+        entry = "import lib_under_test\n"
+        with self.assertRaises(Err) as raised, loaded(plugin_under_test=entry, lib_under_test="import json\njson.loads('{')\n"):
+            pass
+        said = raised.exception.value.message
+        for line in ('File "plugin_under_test.py", line 1', 'File "lib_under_test.py", line 2', "in loads"):
+            self.assertIn(line, said)
+        for word in ("<frozen", "_noetl_"):
+            self.assertNotIn(word, said)
 
 
 if __name__ == "__main__":
