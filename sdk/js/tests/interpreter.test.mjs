@@ -10,8 +10,8 @@ const bytes = (text) => new TextEncoder().encode(text);
 const load = (text, more = {}) =>
   interpreter.load('a.js', Object.entries({ 'a.js': text, ...more }).map(([path, content]) => ({ path, content: bytes(content) })));
 
-async function call(text, input = {}) {
-  load(text);
+async function call(text, input = {}, more = {}) {
+  load(text, more);
   const given = { arguments: JSON.stringify(input), body: undefined, idempotencyKey: '', attempt: 1 };
   return JSON.parse((await interpreter.call(given)).output);
 }
@@ -80,6 +80,63 @@ test('a missing library says where it goes, and odd files how to mend them', () 
   const latin = [{ path: 'a.js', content: new Uint8Array([0x2f, 0x2f, 0xe9]) }];
   assert.throws(() => interpreter.load('a.js', latin), ({ message }) => message.includes('save it as UTF-8'));
   interpreter.load('a.js', [{ path: 'a.js', content: bytes('\ufeffexports.call = () => 1;') }]);
+});
+
+test('a function that is all a file exports is what is called', async () => {
+  assert.equal(await call('module.exports = (input) => input.n + 1;', { n: 1 }), 2);
+  assert.equal(await call('module.exports = () => 1; module.exports.call = () => 2;'), 2);
+  assert.equal(await call('module.exports = new (class { call() { return 3; } })();'), 3);
+});
+
+test('a plugin without a function is not loaded and told what to write', async () => {
+  for (const text of ['', 'exports.cal = () => 1;', 'exports.call = 5;', 'module.exports = null;']) {
+    assert.throws(() => load(text), ({ code, message }) => code === 'no_function' && message.startsWith('a.js exports no function'), text);
+  }
+  assert.match((await failure('exports.run = (data) => data;')).message, /`transform`/);
+});
+
+test('a library begins where its package.json says', async () => {
+  const one = 'module.exports = 1;';
+  const about = (fields) => ({ 'vendor/lib/package.json': JSON.stringify(fields) });
+  for (const [name, fields, file] of [
+    ['lib', { main: 'lib/a' }, 'lib/a.js'],
+    ['lib', { main: './dist' }, 'dist/index.js'],
+    ['lib', { main: './dist/' }, 'dist/index.js'],
+    ['lib', { main: 'gone.js' }, 'index.js'],
+    ['lib', { main: 'a.js', module: 'b.mjs' }, 'a.js'],
+    ['lib', { exports: './a.js' }, 'a.js'],
+    ['lib', { exports: { '.': './a.js' }, main: 'b.js' }, 'a.js'],
+    ['lib', { exports: { import: './a.mjs', require: './a.cjs' } }, 'a.cjs'],
+    ['lib', { exports: { '.': { types: './a.d.ts', import: './a.mjs' } } }, 'a.mjs'],
+    ['lib', { exports: { '.': { node: './n.js', browser: { default: './b.js' } } } }, 'b.js'],
+    ['lib', { exports: { '.': ['./gone:x', './a.js'] }, main: 'a.js' }, 'a.js'],
+    ['lib/sub', { exports: { '.': './a.js', './sub': { default: './lib/sub.js' } } }, 'lib/sub.js'],
+    ['lib/x/y', { exports: { './*': './lib/*.js', './x/*': './deep/*/index.js' } }, 'deep/y/index.js'],
+    ['lib/plain', { exports: './a.js' }, 'plain.js'],
+    ['lib/sub', { main: 'a.js' }, 'sub/index.js'],
+  ]) {
+    assert.equal(await call(`const one = require('${name}'); exports.call = () => one;`, {}, { ...about(fields), [`vendor/lib/${file}`]: one }), 1, file);
+  }
+});
+
+test('libraries have names with a scope, libraries of their own, and folders within', async () => {
+  const more = {
+    'vendor/@scope/lib/package.json': '{"exports": {"./sub": "./s.js"}}',
+    'vendor/@scope/lib/s.js': "module.exports = require('dep') + require('./inner');",
+    'vendor/@scope/lib/node_modules/dep/index.js': 'module.exports = 1;',
+    'vendor/dep/index.js': 'module.exports = 10;',
+    'vendor/@scope/lib/inner/package.json': '{"main": "../two"}',
+    'vendor/@scope/lib/two.js': 'module.exports = 2;',
+    'vendor/node_modules/installed/index.js': 'module.exports = 100;',
+  };
+  const text = "const [a, b, c] = [require('@scope/lib/sub'), require('dep'), require('installed')]; exports.call = () => [a, b, c];";
+  assert.deepEqual(await call(text, {}, more), [3, 10, 100]);
+});
+
+test('what is of Node.js is told as that', () => {
+  for (const name of ['node:fs', 'fs', 'fs/promises']) {
+    assert.throws(() => load(`require('${name}');`), ({ message }) => message.includes('module of Node.js') && !message.includes('vendor'));
+  }
 });
 
 test('fetch goes by the host', async () => {

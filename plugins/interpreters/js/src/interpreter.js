@@ -24,6 +24,10 @@ export function load(entry, files) {
     reseed();
     program = new Program(files);
     exported = program.start(entry);
+    if (!asked() && !functionOf('run')) {
+      // Told now and not by each call: whoever pushes is here to read it.
+      throw failed('no_function', `${entry} exports no function \`call(input)\`, \`main(input)\` or \`run(data)\``);
+    }
   } catch (error) {
     throw of(error, program);
   }
@@ -70,14 +74,23 @@ export async function describe() {
   return typeof said === 'string' ? said : jsonOf(said);
 }
 
-/** Calls what the plugin offers: `call(input)`, `main(input)` or its default export. */
+/** Calls what the plugin offers. */
 function ask(input) {
-  const own = functionOf('call') ?? functionOf('main') ?? functionOf('default');
-  if (!own) throw failed('no_function', 'the plugin exports no function `call(input)`, `main(input)` or `run(data)`');
-  return answerOf(own, input);
+  const own = asked();
+  if (own) return answerOf(own, input);
+  const why = 'the plugin has only `run(data)`, which is for the world `transform`: a tool exports `call(input)`, `main(input)` or a default';
+  throw failed('no_function', why);
+}
+
+/** `call(input)`, `main(input)`, the default export, or the function that is all it exports. */
+function asked() {
+  const whole = typeof exported === 'function' ? exported : undefined;
+  return functionOf('call') ?? functionOf('main') ?? functionOf('default') ?? whole;
 }
 
 function functionOf(name) {
+  // Every function has a `call` that it was born with.
+  if (typeof exported === 'function' && !Object.hasOwn(exported, name)) return undefined;
   return typeof exported?.[name] === 'function' ? exported[name] : undefined;
 }
 

@@ -3,18 +3,13 @@
 import { transform } from 'sucrase';
 import * as noetl from 'noetl-sdk';
 import { at } from './failing.js';
+import { advice, find } from './packages.js';
 
 // A mark of the order of bytes at the beginning is left out.
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /** What `import 'noetl'` gives. */
 const SDK = Object.freeze({ __esModule: true, default: noetl, ...noetl });
-
-/** Tried after the name itself. */
-const ENDINGS = ['', '.js', '.mjs', '.cjs', '.ts', '.json', '/index.js', '/index.mjs', '/index.ts'];
-
-/** Where a bare name is looked for: the plugin's own folder, and its libraries. */
-const PLACES = ['', 'vendor/'];
 
 export class Program {
   #files;
@@ -56,25 +51,16 @@ export class Program {
   }
 
   #find(name, from) {
-    const base = name.startsWith('.') ? join(from, name) : name;
-    const places = name.startsWith('.') ? [''] : PLACES;
-    for (const place of places) {
-      const main = this.#main(`${place}${base}`);
-      const found = [...(main ? [main] : []), ...ENDINGS.map((ending) => `${place}${base}${ending}`)].find((path) =>
-        this.has(path),
-      );
-      if (found !== undefined) return found;
-    }
-    const library = name.startsWith('.') ? '' : ` (a plugin brings its libraries: put it below vendor/${name})`;
-    throw new Error(`${from}: there is no module '${name}' in the plugin${library}`);
+    const found = find(name, from, { is: (path) => this.has(path), about: (folder) => this.#about(folder) });
+    if (found === undefined) throw new Error(`${from}: there is no module '${name}' in the plugin${advice(name)}`);
+    return found;
   }
 
-  /** Where a library says it begins. */
-  #main(folder) {
-    const about = this.#files.get(`${folder}/package.json`);
-    if (about === undefined) return undefined;
-    const { module, main } = jsonOf(`${folder}/package.json`, textOf(`${folder}/package.json`, about));
-    return join(`${folder}/package.json`, `./${module ?? main ?? 'index.js'}`);
+  /** What a folder's `package.json` says. */
+  #about(folder) {
+    const path = `${folder}/package.json`;
+    const content = this.#files.get(path);
+    return content === undefined ? undefined : jsonOf(path, textOf(path, content));
   }
 }
 
@@ -120,13 +106,4 @@ function compile(path, text) {
     if (!(error instanceof SyntaxError) || line === undefined) throw error;
     throw at(error, path, line, line === 1 ? Math.max(1, column - shift) : column);
   }
-}
-
-function join(from, relative) {
-  const parts = from.split('/').slice(0, -1);
-  for (const part of relative.split('/')) {
-    if (part === '..') parts.pop();
-    else if (part !== '.' && part !== '') parts.push(part);
-  }
-  return parts.join('/');
 }
