@@ -14,14 +14,15 @@ pub const SHARED: &str = "system";
 const PATH_RULE: &str = "use segments of letters, digits, `_`, `.` and `-` joined by `/`, at most 200 bytes, starting \
      with a letter, a digit or `_`, for example `orders/enrich`";
 
-/// Where a playbook lives: `tests/fixtures/playbooks/hello_world`. Paths under `system/` are everybody's.
+/// Where a playbook lives: `tests/fixtures/playbooks/hello_world`. Paths under `system/` are everybody's. Slashes in front are
+/// no part of it: some people write them where a playbook is registered and not where it is called, or the other way round.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PlaybookPath(Arc<str>);
 
 impl PlaybookPath {
     pub fn new(path: impl AsRef<str>) -> Result<Self, InvalidId> {
-        let path = path.as_ref();
+        let path = path.as_ref().trim_start_matches('/');
         let segment = |segment: &str| {
             let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
             !segment.is_empty() && segment != "." && segment != ".." && segment.bytes().all(known)

@@ -13,9 +13,20 @@ fn paths_of_any_depth_and_case_are_taken() {
 }
 
 #[test]
+fn slashes_in_front_are_no_part_of_a_path() {
+    for written in ["/orders/enrich", "//orders/enrich"] {
+        assert_eq!(path(written), path("orders/enrich"));
+        assert_eq!(serde_json::from_value::<PlaybookPath>(json!(written)).expect("reads"), path("orders/enrich"));
+        let id: CatalogId = format!("{written}@2").parse().expect("an id");
+        assert_eq!(id.to_string(), "orders/enrich@2");
+    }
+    assert!(path("/system/a").is_shared());
+}
+
+#[test]
 fn what_is_no_path_is_refused_with_the_rule() {
     let long = "a".repeat(201);
-    for bad in ["", "/", "a/", "/a", "a//b", "a/../b", "a/.", "-a", ".a", "a b", "a@1", "a\\b", "ä", "system", &long] {
+    for bad in ["", "/", "a/", "a//b", "a/../b", "a/.", "-a", ".a", "a b", "a@1", "a\\b", "ä", "system", "/system", &long] {
         let error = PlaybookPath::new(bad).expect_err(bad).to_string();
         assert!(error.contains("orders/enrich"), "{error}");
         assert!(serde_json::from_value::<PlaybookPath>(json!(bad)).is_err(), "{bad}");
