@@ -17,8 +17,17 @@ pub struct SmallDisk {
 
 impl SmallDisk {
     pub fn new(mib: u32) -> Self {
+        Self::with(&format!("size={mib}m"))
+    }
+
+    /// From which nothing can be run.
+    pub fn without_programs() -> Self {
+        Self::with("noexec")
+    }
+
+    fn with(options: &str) -> Self {
         let folder = Arc::new(TempDir::new().expect("a folder"));
-        let mount = format!("mount -t tmpfs -o size={mib}m none \"$0\" && echo mounted && exec cat");
+        let mount = format!("mount -t tmpfs -o {options} none \"$0\" && echo mounted && exec cat");
         let mut command = Command::new("unshare");
         command.args(["--map-root-user", "--mount", "sh", "-c", &mount]).arg(folder.path());
         let mut holder =

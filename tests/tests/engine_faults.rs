@@ -1,5 +1,6 @@
 //! The machine goes wrong while playbooks run: its disk is full, so that commits fail after the drive decided them, and
-//! its clock jumps. Executions go on by themselves, and each ends once.
+//! its clock jumps. Executions go on by themselves, and each ends once. And it is stricter than usual: nothing on its disk
+//! may be run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use noetl_tests::load::{all_ended, check_execution, events, finish, register, start};
-use noetl_tests::{Api, Outside, Server, SmallDisk, noetl_bin};
+use noetl_tests::{Api, Outside, Server, SmallDisk, guest, made, noetl_bin, with_manifest};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -192,4 +193,29 @@ workflow:
         let times: Vec<&str> = events.iter().filter_map(|event| event["created_at"].as_str()).collect();
         assert!(times.is_sorted(), "{execution}: time went back: {times:?}");
     }
+}
+
+#[tokio::test]
+async fn components_run_from_a_disk_that_nothing_may_be_run_from() {
+    let disk = SmallDisk::without_programs();
+    let serve = || {
+        let mut command = disk.inside(&Server::command(disk.folder.path(), &ENVIRONMENT));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Server::start_by(command, disk.folder.clone())
+    };
+    let ready = async |api: &Api| while api.get("/ready").await.status != 200 {};
+    let server = serve();
+    let api = server.admin();
+    ready(&api).await;
+    let component = with_manifest(&guest("echo"), &made::manifest("main/echo", &[], ""));
+    api.push(component.clone(), "").await.is(201);
+    assert_eq!(api.call("main/echo", "compiled").await.is(200).text(), "compiled");
+    drop(server);
+    let server = serve();
+    let api = server.admin();
+    ready(&api).await;
+    assert_eq!(api.call("main/echo", "loaded").await.is(200).text(), "loaded");
+    // It was not compiled again: compiling is what takes time here.
+    let pushed = api.push(component, "").await.is(200).json();
+    assert_eq!(pushed["created"], false, "{pushed}");
 }

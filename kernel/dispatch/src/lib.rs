@@ -247,6 +247,8 @@ impl Kernel {
         kernel.engine.get_or_init(|| engine);
         tokio::spawn(switch::follow_catalog(Arc::downgrade(&kernel)));
         Ok(kernel)
+        // What was tried and not kept, deleted, or compiled by another release.
+        kernel.host.keep_code(kernel.code_in_use()).await;
     }
 
     pub fn catalog(&self) -> &Arc<Catalog> {

@@ -6,7 +6,8 @@
 //! source text, the archive of its files. Only then are the bytes made durable and the catalog told, in that order, so
 //! that a version that can be seen can be run. Until the catalog's event the old version serves; from it on, the new
 //! one, whose module is ready. A module is found by its digest alone and has the grant of the ring it was made for, so
-//! one whose push comes to nothing is let go: whoever pushes the same bytes to another ring must not find it.
+//! one whose push comes to nothing is let go: whoever pushes the same bytes to another ring must not find it. Its machine
+//! code goes too, unless a version with these bytes is there.
 
 use std::time::Instant;
 
@@ -68,15 +69,21 @@ pub struct Pushed {
 
 /// A module that was made for a push. Unless the push keeps it, it is let go, however the push ends.
 struct Made<'a> {
-    host: &'a noetl_host::Host,
+    kernel: &'a Kernel,
     digest: Digest,
     kept: bool,
+    hold: Option<switch::Hold>,
 }
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.host.retire(self.digest);
+            self.kernel.host.retire(self.digest);
+        }
+        // The last of several pushes of the same bytes tidies up.
+        drop(self.hold.take());
+        if !self.kernel.held.is_held(&self.digest) && !self.kernel.code_in_use().contains(&self.digest) {
+            self.kernel.host.forget_code(self.digest);
         }
     }
 }
@@ -117,9 +124,9 @@ impl Kernel {
         } else {
             spec.check(self.host.denied()).map_err(PushError::Denied)?;
         }
-        let _held = self.held.hold(digest);
+        let hold = Some(self.held.hold(digest));
         // A module that is there already is that of a version that serves.
-        let mut made = Made { host: &self.host, digest, kept: self.host.ready(&digest).is_some() };
+        let mut made = Made { kernel: self, digest, kept: self.host.ready(&digest).is_some(), hold };
         let started = Instant::now();
         let bytes = async || read(&push.component).await;
         let module = match (&manifest.source, interpreter_digest) {

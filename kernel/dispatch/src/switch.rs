@@ -63,6 +63,10 @@ impl Held {
         Hold { held: self.clone(), digest }
     }
 
+    pub(crate) fn is_held(&self, digest: &Digest) -> bool {
+        self.0.lock().contains_key(digest)
+    }
+
     fn digests(&self) -> HashSet<Digest> {
         self.0.lock().keys().copied().collect()
     }
@@ -100,6 +104,12 @@ impl Kernel {
             }
             _ => Ok(self.host.prepare(spec, read).await?),
         }
+    }
+
+    /// Components that a version of the catalog is, or runs in.
+    pub(crate) fn code_in_use(&self) -> HashSet<Digest> {
+        let versions = self.catalog.entries(&EntryFilter::default());
+        versions.iter().flat_map(|listed| [Some(listed.entry.digest), listed.entry.interpreter]).flatten().collect()
     }
 
     /// The bytes of a version, wherever they are.

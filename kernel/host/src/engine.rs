@@ -33,6 +33,8 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
+    pub(crate) const ALL: [EngineKind; 2] = [EngineKind::Guest, EngineKind::Pure];
+
     pub fn name(self) -> &'static str {
         match self {
             EngineKind::Guest => "guest",

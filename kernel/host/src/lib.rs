@@ -307,6 +307,16 @@ impl Host {
         self.kept.forget(digest);
     }
 
+    /// Removes the machine code of a component that is not kept; calls that run it go on.
+    pub fn forget_code(&self, digest: Digest) {
+        self.compiler.forget(&self.engines, digest);
+    }
+
+    /// Removes all machine code from the cache but that of these components.
+    pub async fn keep_code(&self, digests: HashSet<Digest>) {
+        self.compiler.keep_only(&self.engines, digests).await;
+    }
+
     /// The threads guests run on. Work that makes many calls can be put there itself.
     pub fn threads(&self) -> Option<&tokio::runtime::Handle> {
         self.guests.as_ref().map(tokio::runtime::Runtime::handle)

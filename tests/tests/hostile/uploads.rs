@@ -225,6 +225,41 @@ async fn an_upload_that_breaks_off_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_tried_or_refused_leaves_no_machine_code() {
+    let scene = Scene::start().await;
+    let cache = scene.server.data().join("cache");
+    // Files whose name is the digest of a component.
+    let code_of = |component: &[u8]| {
+        let digest = noetl_contract::Digest::of(component).hex();
+        let folders = std::fs::read_dir(&cache).expect("a cache").filter_map(|folder| folder.ok());
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten());
+        files
+            .filter_map(|file| file.ok())
+            .filter(|file| file.file_name().to_string_lossy().starts_with(&digest))
+            .count()
+    };
+    let tried = with_manifest(&guest("echo"), &made::manifest("mallory/tried", &[], ""));
+    scene
+        .attack("push on trial", || async {
+            scene.mallory.push(tried.clone(), "?dry_run=true").await.is(200);
+            "nothing left".to_owned()
+        })
+        .await;
+    assert_eq!(code_of(&tried), 0);
+    scene.mallory.push(tried.clone(), "").await.is(201);
+    assert_eq!(code_of(&tried), 2, "the code and its digest");
+    scene.mallory.push(tried.clone(), "?dry_run=true").await.is(200);
+    assert_eq!(code_of(&tried), 2, "a version has these bytes");
+    assert_eq!(scene.mallory.call("mallory/tried", "still here").await.is(200).text(), "still here");
+    // Found out when the component is asked what it does, after it was compiled.
+    let parts = "(data (i32.const 64) \"no JSON\") (func (export \"noetl:describe/describing@0.1.0#describe\") (result i32) \
+                 (i32.store (i32.const 32) (i32.const 64)) (i32.store (i32.const 36) (i32.const 7)) (i32.const 32))";
+    let refused = made::described(parts, "(i32.const 0)", &made::manifest("mallory/refused", &[], ""));
+    assert_ne!(scene.mallory.push(refused.clone(), "").await.status, 201);
+    assert_eq!(code_of(&refused), 0);
+}
+
+#[tokio::test]
 async fn heads_and_bodies_that_drip_are_given_up() {
     let scene = Scene::start_with(&[
         ("NOETL_SERVER_HEADER_TIMEOUT_SECS", "1"),

@@ -1,6 +1,11 @@
 //! Machine code on disk: `<cache>/<engine fingerprint>/<component digest>.cwasm` and, beside it, the
 //! digest of that file.
+//!
+//! Everything here reads, hashes or syncs whole files and so belongs on a thread that may block. What is here for a
+//! version that was never kept, or for another engine, is removed when the push ends ([`Cache::forget`]) and when the
+//! server starts ([`Cache::keep_only`]).
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +17,9 @@ use wasmtime::component::Component;
 
 use crate::error::PrepareError;
 
+const SCRATCH: &str = "tmp";
+
+#[derive(Clone)]
 pub(super) struct Cache {
     root: PathBuf,
     scratch: PathBuf,
@@ -19,7 +27,7 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn open(root: &Path) -> Result<Self, PrepareError> {
-        let scratch = root.join("tmp");
+        let scratch = root.join(SCRATCH);
         // Whatever an earlier process left half-written is of no use to anyone.
         match fs::remove_dir_all(&scratch) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -50,9 +58,38 @@ impl Cache {
         file.write_all(bytes).map_err(PrepareError::io("write the component for the compiler"))?;
         Ok(file)
     }
+
+    /// Removes what was compiled of a component; whoever runs it goes on.
+    pub(super) fn forget(&self, fingerprints: &HashSet<String>, digest: Digest) {
+        fingerprints.iter().for_each(|fingerprint| self.entry(fingerprint, digest).remove());
+    }
+
+    /// Removes everything but machine code of these components for these engines. What cannot be removed is left.
+    pub(super) fn keep_only(&self, fingerprints: &HashSet<String>, digests: &HashSet<Digest>) {
+        let known: HashSet<String> = digests.iter().map(Digest::hex).collect();
+        let text = |part: Option<&std::ffi::OsStr>| part.and_then(|part| part.to_str()).unwrap_or_default().to_owned();
+        for folder in listed(&self.root) {
+            let name = text(folder.file_name());
+            if name == SCRATCH {
+                continue;
+            }
+            if !fingerprints.contains(&name) {
+                let _ = fs::remove_dir_all(&folder);
+                continue;
+            }
+            for file in listed(&folder).into_iter().filter(|file| !known.contains(&text(file.file_stem()))) {
+                let _ = fs::remove_file(file);
+            }
+        }
+    }
+}
+
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
 /// One artefact's place.
+#[derive(Clone)]
 pub(super) struct Entry {
     digest: Digest,
     folder: PathBuf,
@@ -86,7 +123,6 @@ impl Entry {
     }
 
     /// `None` when it was never compiled; an error, after removing it, when it is not what was recorded.
-    #[allow(unsafe_code)]
     pub(super) fn load(&self, engine: &Engine) -> Result<Option<Component>, PrepareError> {
         let Some(recorded) = open_if_there(&self.record, io::read_to_string)? else { return Ok(None) };
         let Some(actual) = open_if_there(&self.code, Digest::read)? else { return Ok(None) };
@@ -94,17 +130,31 @@ impl Entry {
             self.remove();
             return Err(PrepareError::Tampered { digest: self.digest });
         }
-        // The file is mapped and not copied: what is never run is never in memory, and it is in memory once for all
-        // servers. It may be deleted while it is mapped, and is only ever replaced by another file.
+        match self.map(engine) {
+            Ok(component) => Ok(Some(component)),
+            // A file system that is mounted `noexec` lets nothing run that is mapped from it.
+            Err(_) => self.copy(engine, actual).inspect_err(|_| self.remove()).map(Some),
+        }
+    }
+
+    /// Mapped and not copied: what is never run is never in memory, and it is in memory once for all servers. The file
+    /// may be deleted while it is mapped, and is only ever replaced by another file.
+    #[allow(unsafe_code)]
+    fn map(&self, engine: &Engine) -> wasmtime::Result<Component> {
         // SAFETY: it was written by our own compiler process into a folder only this user can write, and was byte for
         // byte what was recorded when it was stored.
-        match unsafe { Component::deserialize_file(engine, &self.code) } {
-            Ok(component) => Ok(Some(component)),
-            Err(error) => {
-                self.remove();
-                Err(PrepareError::Rejected(format!("it does not fit this server: {error:#}")))
-            }
+        unsafe { Component::deserialize_file(engine, &self.code) }
+    }
+
+    #[allow(unsafe_code)]
+    fn copy(&self, engine: &Engine, recorded: Digest) -> Result<Component, PrepareError> {
+        let bytes = fs::read(&self.code).map_err(PrepareError::io(format!("read {}", self.code.display())))?;
+        if Digest::of(&bytes) != recorded {
+            return Err(PrepareError::Tampered { digest: self.digest });
         }
+        // SAFETY: as above, and these are the very bytes that were compared with what was recorded.
+        let copied = unsafe { Component::deserialize(engine, &bytes) };
+        copied.map_err(|error| PrepareError::Rejected(format!("it does not fit this server: {error:#}")))
     }
 
     fn remove(&self) {
@@ -118,5 +168,35 @@ fn open_if_there<T>(path: &Path, read: impl FnOnce(fs::File) -> io::Result<T>) -
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(PrepareError::io(format!("read {}", path.display()))(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(cache: &Cache, fingerprint: &str, content: &[u8]) -> Digest {
+        let mut compiled = cache.scratch().expect("a file");
+        compiled.write_all(content).expect("written");
+        let digest = Digest::of(content);
+        cache.entry(fingerprint, digest).store(compiled).expect("stored");
+        digest
+    }
+
+    #[test]
+    fn only_code_of_known_components_for_these_engines_stays() {
+        let root = tempfile::tempdir().expect("a folder");
+        let cache = Cache::open(root.path()).expect("a cache");
+        let ours = HashSet::from(["this".to_owned(), "pure".to_owned()]);
+        let (kept, tried) = (stored(&cache, "this", b"kept"), stored(&cache, "this", b"tried"));
+        stored(&cache, "other", b"kept");
+        fs::write(root.path().join("this/.tmp-half"), b"half").expect("written");
+        cache.keep_only(&ours, &HashSet::from([kept]));
+        assert!(cache.entry("this", kept).is_there() && !cache.entry("this", tried).is_there());
+        assert_eq!(listed(&root.path().join("this")).len(), 2, "code and record");
+        assert!(!root.path().join("other").exists() && root.path().join(SCRATCH).exists());
+
+        cache.forget(&ours, kept);
+        assert_eq!(listed(&root.path().join("this")).len(), 0);
     }
 }

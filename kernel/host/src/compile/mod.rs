@@ -7,8 +7,10 @@
 //! which is checked before the code is mapped: machine code is trusted, so nothing but this cache, in the
 //! server's private folder, may supply it.
 //!
-//! A crash in the middle leaves at most a temporary file, which the next start removes.
+//! A crash in the middle leaves at most a temporary file, which the next start removes. Hashing, copying and syncing files is
+//! done on threads that may block.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -20,7 +22,7 @@ use tokio::process::Command;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::engine::{self, EngineKind};
+use crate::engine::{self, EngineKind, Engines};
 use crate::error::PrepareError;
 use crate::fair::{Budget, Reservation};
 
@@ -126,18 +128,18 @@ impl Compiler {
         bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
     ) -> Result<Compiled, PrepareError> {
         let entry = self.cache.entry(&engine::fingerprint(engine), digest);
-        match entry.load(engine) {
+        match load(&entry, engine).await {
             Ok(Some(component)) => return Ok(Compiled { component, took: None }),
             Ok(None) => {}
             Err(problem) => tracing::warn!(%digest, %problem, "cached machine code was thrown away"),
         }
         let _job = self.turn(work).await;
         // Somebody else may have compiled it while this call waited for its turn.
-        if let Ok(Some(component)) = entry.load(engine) {
+        if let Ok(Some(component)) = load(&entry, engine).await {
             return Ok(Compiled { component, took: None });
         }
         let took = self.compile(&entry, kind, digest, work, bytes).await?;
-        let component = entry.load(engine)?.ok_or(PrepareError::Tampered { digest })?;
+        let component = load(&entry, engine).await?.ok_or(PrepareError::Tampered { digest })?;
         Ok(Compiled { component, took: Some(took) })
     }
 
@@ -157,17 +159,35 @@ impl Compiler {
         work: Work<'_>,
         bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
     ) -> Result<Duration, PrepareError> {
-        let bytes = bytes().await?;
-        let actual = Digest::of(&bytes);
-        if actual != digest {
-            return Err(PrepareError::WrongBytes { expected: digest, actual });
-        }
+        let (bytes, cache) = (bytes().await?, self.cache.clone());
         let started = Instant::now();
-        let input = self.cache.stage(&bytes)?;
-        let output = self.cache.scratch()?;
+        let staged = blocking(move || {
+            let actual = Digest::of(&bytes);
+            if actual != digest {
+                return Err(PrepareError::WrongBytes { expected: digest, actual });
+            }
+            Ok((cache.stage(&bytes)?, cache.scratch()?))
+        });
+        let (input, output) = staged.await?;
         self.run_child(Task::Compile(kind), work.patience(), input.path(), output.path()).await?;
-        entry.store(output)?;
+        let entry = entry.clone();
+        blocking(move || entry.store(output)).await?;
         Ok(started.elapsed())
+    }
+
+    /// Removes the machine code of a component that is not kept.
+    pub(crate) fn forget(&self, engines: &Engines, digest: Digest) {
+        self.cache.forget(&fingerprints(engines), digest);
+    }
+
+    /// Removes all machine code but that of these components.
+    pub(crate) async fn keep_only(&self, engines: &Engines, digests: HashSet<Digest>) {
+        let (cache, fingerprints) = (self.cache.clone(), fingerprints(engines));
+        let _ = blocking(move || {
+            cache.keep_only(&fingerprints, &digests);
+            Ok(())
+        })
+        .await;
     }
 
     /// What a component is, before anything of it is compiled.
@@ -177,8 +197,8 @@ impl Compiler {
         bytes: impl AsyncFnOnce() -> Result<bytes::Bytes, PrepareError>,
     ) -> Result<Inspection, PrepareError> {
         let _job = self.jobs.reserve(whose, 0, 1, false).await;
-        let input = self.cache.stage(&bytes().await?)?;
-        let output = self.cache.scratch()?;
+        let (bytes, cache) = (bytes().await?, self.cache.clone());
+        let (input, output) = blocking(move || Ok((cache.stage(&bytes)?, cache.scratch()?))).await?;
         self.run_child(Task::Inspect, 1, input.path(), output.path()).await?;
         let told = std::fs::read(output.path()).map_err(PrepareError::io("read what the component is"))?;
         serde_json::from_slice(&told).map_err(|error| PrepareError::Crashed {
@@ -231,4 +251,20 @@ impl Compiler {
             Ok((Ok(status), stderr)) => Err(PrepareError::Crashed { status: status.to_string(), stderr }),
         }
     }
+}
+
+async fn load(entry: &cache::Entry, engine: &Engine) -> Result<Option<Component>, PrepareError> {
+    let (entry, engine) = (entry.clone(), engine.clone());
+    blocking(move || entry.load(&engine)).await
+}
+
+fn fingerprints(engines: &Engines) -> HashSet<String> {
+    EngineKind::ALL.into_iter().map(|kind| engine::fingerprint(engines.get(kind))).collect()
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PrepareError> + Send + 'static,
+) -> Result<T, PrepareError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| PrepareError::io("read or write machine code")(std::io::Error::other(error)))?
 }
