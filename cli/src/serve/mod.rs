@@ -5,6 +5,7 @@
 //! is ready to answer. SIGINT and SIGTERM let open requests finish.
 
 mod announce;
+mod descriptors;
 pub mod embedded;
 mod machine_code;
 pub mod options;
@@ -71,6 +72,7 @@ impl Serve {
 async fn serve(settings: &Settings, data: PathBuf, context: &Context) -> Outcome<Arc<Kernel>> {
     // Asked for first, so that a signal during the start is kept and stops the server as soon as it is up.
     let stop = stop_signal()?;
+    descriptors::raise();
     let folder = open_folder(&data)?;
     let listen = settings.text("server.listen");
     let listener = TcpListener::bind(listen).await.map_err(|error| {

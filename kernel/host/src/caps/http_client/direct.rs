@@ -1,7 +1,7 @@
 //! The real way out, on reqwest with rustls.
 //!
-//! Connections are kept for a short while and used again, for all plugins alike: each was made to an address that was
-//! checked when it was made. Proxies of the environment are ignored, since a proxy resolves names by itself.
+//! Connections are kept for a short while and used again by the same tenant ([`kept`]): each was made to an address that
+//! was checked when it was made. Proxies of the environment are ignored, since a proxy resolves names by itself.
 //!
 //! Each open request takes one of a bounded number of slots, shared between tenants, from before its name is looked up
 //! until its answer's body has been read or dropped: descriptors are the whole server's.
@@ -16,17 +16,19 @@ use futures::future::BoxFuture;
 use noetl_contract::Tenant;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use super::{Outbound, OutboundError, OutboundRequest, OutboundResponse};
 use crate::egress::{Addresses, ResolveError, Resolver};
 use crate::error::StartError;
 use crate::fair::{Budget, Reservation};
 
+mod kept;
+
+use kept::{KEPT_FOR, Keeping, Kept, OF_ORIGIN, Whose};
+
 /// Requests at once, of all tenants.
 const MOST_REQUESTS: usize = 256;
-/// Connections kept to one host, and for how long: enough for a loop over pages, and soon gone.
-const KEPT_CONNECTIONS: usize = 4;
-const KEPT_FOR: Duration = Duration::from_secs(15);
 
 tokio::task_local! {
     /// Whose request is being sent. The connector asks the resolver for a name and nothing else; it does so where the
@@ -36,9 +38,12 @@ tokio::task_local! {
 
 /// Sends requests from this machine.
 pub struct Direct {
-    client: reqwest::Client,
-    /// The same without a look at certificates, where the operator permits that. Its connections are its own.
+    kept: Kept,
+    /// For requests whose connections are not kept.
+    once: reqwest::Client,
+    /// The same without a look at certificates, where the operator permits that.
     careless: Option<reqwest::Client>,
+    making: Making,
     addresses: Addresses,
     requests: Budget,
 }
@@ -48,31 +53,44 @@ impl Direct {
     pub fn new(addresses: Addresses, insecure_tls: bool) -> Result<Self, StartError> {
         // A second host in the same process finds the provider there already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let resolver = Arc::new(Guarded(Resolver::new(addresses)));
-        let client = |careless: bool| {
-            reqwest::Client::builder()
-                .redirect(reqwest::redirect::Policy::none())
-                .no_proxy()
-                .dns_resolver(resolver.clone())
-                .pool_max_idle_per_host(KEPT_CONNECTIONS)
-                .pool_idle_timeout(KEPT_FOR)
-                .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
-                .tls_danger_accept_invalid_certs(careless)
-                .build()
-                .map_err(|error| StartError { doing: "make the HTTP client", reason: error.to_string() })
-        };
-        let careless = insecure_tls.then(|| client(true)).transpose()?;
-        Ok(Self { client: client(false)?, careless, addresses, requests: Budget::new(0, 0, MOST_REQUESTS) })
+        let failed = |reason: String| StartError { doing: "make the HTTP client", reason };
+        let mut tls = rustls::ClientConfig::with_platform_verifier().map_err(|error| failed(error.to_string()))?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let making = Making { tls, resolver: Arc::new(Guarded(Resolver::new(addresses))) };
+        let once = |verified| making.client(verified, 0).map_err(|error| failed(error.to_string()));
+        Ok(Self {
+            kept: Kept::default(),
+            once: once(true)?,
+            careless: insecure_tls.then(|| once(false)).transpose()?,
+            making,
+            addresses,
+            requests: Budget::new(0, 0, MOST_REQUESTS),
+        })
     }
 
-    /// The client for a request.
-    fn client(&self, verified: bool) -> Result<&reqwest::Client, OutboundError> {
-        if verified {
-            return Ok(&self.client);
-        }
-        let denied = "the request wants the server's certificate not to be verified, which an operator can permit with \
-                      `policy.insecure_tls`";
-        self.careless.as_ref().ok_or_else(|| OutboundError::Denied(denied.to_owned()))
+    /// The client for a request, and what counts its origin as long as the request runs.
+    fn client(
+        &self,
+        tenant: &Tenant,
+        url: &reqwest::Url,
+        verified: bool,
+    ) -> Result<(reqwest::Client, Option<Keeping>), OutboundError> {
+        let once = match (verified, &self.careless) {
+            (true, _) => &self.once,
+            (false, Some(careless)) => careless,
+            (false, None) => {
+                let denied = "the request wants the server's certificate not to be verified, which an operator can \
+                              permit with `policy.insecure_tls`";
+                return Err(OutboundError::Denied(denied.to_owned()));
+            }
+        };
+        let whose = Whose { tenant: tenant.clone(), verified };
+        let make = || self.making.client(verified, OF_ORIGIN);
+        let kept = self.kept.client(&whose, url.origin().ascii_serialization(), make);
+        Ok(match kept.map_err(|error| OutboundError::Failed(error.to_string()))? {
+            Some((client, keeping)) => (client, Some(keeping)),
+            None => (once.clone(), None),
+        })
     }
 
     /// A slot, and what is left of the time.
@@ -88,7 +106,7 @@ impl Outbound for Direct {
         Box::pin(async move {
             let url = reqwest::Url::parse(&request.url).map_err(|error| OutboundError::Invalid(error.to_string()))?;
             self.check_literal(&url)?;
-            let client = self.client(request.verified)?;
+            let (client, keeping) = self.client(&request.tenant, &url, request.verified)?;
             let method =
                 request.method.parse().map_err(|_| OutboundError::Invalid(format!("method `{}`", request.method)))?;
             let headers = headers(request.headers)?;
@@ -106,12 +124,35 @@ impl Outbound for Direct {
                 .collect();
             // The slot goes with the body.
             let body = answer.bytes_stream().map_err(move |error| {
-                let _held = &slot;
+                let _held = (&slot, &keeping);
                 let kind = if error.is_timeout() { std::io::ErrorKind::TimedOut } else { std::io::ErrorKind::Other };
                 std::io::Error::new(kind, chain(&error))
             });
             Ok(OutboundResponse { status, headers, body: Box::pin(body) })
         })
+    }
+}
+
+/// What clients are made of. The certificates of the machine are read once for all of them.
+struct Making {
+    tls: rustls::ClientConfig,
+    resolver: Arc<Guarded>,
+}
+
+impl Making {
+    fn client(&self, verified: bool, kept: usize) -> reqwest::Result<reqwest::Client> {
+        let builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .dns_resolver(self.resolver.clone())
+            .pool_max_idle_per_host(kept)
+            .pool_idle_timeout(KEPT_FOR)
+            .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")));
+        let builder = match verified {
+            true => builder.tls_backend_preconfigured(self.tls.clone()),
+            false => builder.tls_danger_accept_invalid_certs(true),
+        };
+        builder.build()
     }
 }
 
@@ -256,5 +297,40 @@ mod tests {
         assert!(free(&direct));
         drop(direct.send(request(&url)).await.expect("answered"));
         assert!(free(&direct), "a body that nobody wants holds nothing");
+    }
+    #[tokio::test]
+    async fn connections_are_used_again_by_their_tenant_and_only_so_many_are_kept() {
+        let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (accepted, count) = tokio::sync::watch::channel(0_usize);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                accepted.send_modify(|accepted| *accepted += 1);
+                tokio::spawn(async move {
+                    while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {
+                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+                    }
+                });
+            }
+        });
+        let direct = Direct::new(Addresses { private: true }, false).expect("a client");
+        let all = kept::MOST_OF_ONE + 8;
+        let ask = async |tenant: &str, host: usize| {
+            let tenant = Tenant::new(tenant).expect("a name");
+            let url = format!("http://127.7.0.{}:{port}/", host + 1);
+            let answer = direct.send(OutboundRequest { tenant, ..request(&url) }).await.expect("answered");
+            let body: Vec<_> = answer.body.collect().await;
+            assert!(body.iter().all(Result::is_ok));
+        };
+        for host in 0..all {
+            ask("one", host).await;
+        }
+        assert_eq!(*count.borrow(), all);
+        for host in 0..all {
+            ask("one", host).await;
+        }
+        assert_eq!(*count.borrow(), all + 8, "the first ones were kept, and the others made anew");
+        ask("two", 0).await;
+        assert_eq!(*count.borrow(), all + 9, "nobody gets a connection of another tenant's");
     }
 }
