@@ -40,8 +40,12 @@ pub enum Unreachable {
     Private(IpAddr),
     #[error("{0} is link-local or serves a machine's credentials; no plugin can reach it")]
     Metadata(IpAddr),
-    #[error("`{name}` resolves to an address out of reach: {address}")]
-    Name { name: String, address: Box<Unreachable> },
+    /// Which address it is, is the operator's to know.
+    #[error(
+        "`{name}` resolves to an address that is out of reach; where it is one of a private network, an operator can \
+         allow it with `policy.http_private_addresses`"
+    )]
+    Name { name: String },
 }
 
 impl Addresses {
@@ -57,7 +61,14 @@ impl Addresses {
     /// Checks what a name was found to mean. One address out of reach among good ones is enough to refuse: which
     /// of them is used is not ours to choose.
     pub fn check_all(self, name: &str, found: &[SocketAddr]) -> Result<(), Unreachable> {
-        let named = |address| Unreachable::Name { name: name.to_owned(), address: Box::new(address) };
+        let named = |refused: Unreachable| {
+            // Who writes an address knows it.
+            if name.parse::<IpAddr>().is_ok() {
+                return refused;
+            }
+            tracing::info!(name, %refused, "a plugin was kept from an address");
+            Unreachable::Name { name: name.to_owned() }
+        };
         found.iter().try_for_each(|socket| self.check(socket.ip())).map_err(named)
     }
 }
@@ -125,7 +136,8 @@ mod tests {
         let policy = Addresses { private: false };
         assert_eq!(policy.check_all("good.example", &sockets(&["1.1.1.1", "2606:4700::1111"])), Ok(()));
         let refused = policy.check_all("bad.example", &sockets(&["1.1.1.1", "::ffff:10.0.0.1"])).expect_err("refused");
-        assert!(refused.to_string().contains("bad.example"), "{refused}");
+        let refused = refused.to_string();
+        assert!(refused.contains("bad.example") && !refused.contains("10.0.0.1"), "{refused}");
     }
 
     #[test]
