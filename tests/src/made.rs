@@ -7,8 +7,8 @@
 
 use noetl_contract::manifest::replace;
 use wasm_encoder::{
-    CodeSection, ExportKind, ExportSection, Function, FunctionSection, MemorySection, MemoryType, Module, TypeSection,
-    ValType,
+    CodeSection, Encode as _, ExportKind, ExportSection, Function, FunctionSection, MemorySection, MemoryType, Module,
+    TypeSection, ValType,
 };
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{ManglingAndAbi, Resolve, WorldId};
@@ -95,13 +95,91 @@ pub fn any_arguments(manifest: &str) -> Vec<u8> {
     transform(&text, manifest)
 }
 
+/// Where the request of [`any_request`] ends, and its answer begins.
+pub const REQUEST: usize = 68;
+
+/// Asks the host for something larger with arguments taken from its input: runs a script, sends a request, or reads and copies
+/// ranges of a payload, as byte 64 says. The request of a script is laid out as the canonical ABI has it, the others are
+/// numbers one after the other. Then answers as [`any_answer`].
+pub fn any_request(manifest: &str) -> Vec<u8> {
+    let ten: String = (0..10).map(|number| format!("(i32.load offset={} (local.get $at))", number * 4)).collect();
+    let text = format!(
+        r#"(module
+            (import "noetl:sql/sql@0.1.0" "run" (func $run_script (param i32 i32)))
+            (import "noetl:http-client/http-client@0.1.0" "send"
+                (func $send (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+            (import "noetl:payload/payload@0.1.0" "[constructor]writer" (func $writer (param i32 i32) (result i32)))
+            (import "noetl:payload/payload@0.1.0" "[method]writer.write" (func $write (param i32 i32 i32 i32)))
+            (import "noetl:payload/payload@0.1.0" "[static]writer.finish" (func $finish (param i32 i32)))
+            (import "noetl:payload/payload@0.1.0" "[method]writer.splice" (func $splice (param i32 i32 i64 i64 i32)))
+            (import "noetl:payload/payload@0.1.0" "[method]payload.read" (func $read (param i32 i64 i32 i32)))
+            {COMMON}
+            (func $ranges (param $at i32)
+                (local $writer i32) (local $payload i32)
+                (local.set $writer (call $writer (i32.const 0) (i32.const 0)))
+                (call $write (local.get $writer) (local.get $at) (i32.const {REQUEST}) (i32.const 1024))
+                (call $finish (local.get $writer) (i32.const 1024))
+                (local.set $payload (i32.load (i32.const 1032)))
+                (call $read (local.get $payload) (i64.load (local.get $at)) (i32.load offset=8 (local.get $at))
+                    (i32.const 1024))
+                (call $splice (call $writer (i32.const 0) (i32.const 0)) (local.get $payload)
+                    (i64.load offset=16 (local.get $at)) (i64.load offset=24 (local.get $at)) (i32.const 1024)))
+            (func (export "run") (param $at i32) (param $size i32) (result i32)
+                (local $which i32)
+                (if (i32.lt_u (local.get $size) (i32.const {REQUEST})) (then (return (local.get $at))))
+                (local.set $which (i32.load8_u offset=64 (local.get $at)))
+                (if (i32.eqz (local.get $which)) (then (call $run_script (local.get $at) (i32.const 1024)))
+                    (else (if (i32.eq (local.get $which) (i32.const 1)) (then (call $send {ten} (i32.const 1024)))
+                        (else (call $ranges (local.get $at))))))
+                (i32.add (local.get $at) (i32.const {REQUEST}))))"#
+    );
+    transform(&text, manifest)
+}
+
 /// A module of [`transform`] with further parts and the body of `run`.
 pub fn with_parts(parts: &str, run: &str, manifest: &str) -> Vec<u8> {
     let text = format!("(module {COMMON} {parts} (func (export \"run\") (param i32 i32) (result i32) {run}))");
     transform(&text, manifest)
 }
 
-/// The same, of a component that says something about itself; `parts` has the function.
+/// A component that makes more instances of a core module before it is called, each with what is its own, such as a memory.
+pub fn with_instances(component: &[u8], module: &str, count: u32) -> Vec<u8> {
+    const HEADER: usize = 8;
+    const MODULE: u8 = 1;
+    const INSTANCE: u8 = 2;
+    // Sections follow each other and each index space only grows, so what comes last disturbs nothing.
+    let (mut at, mut modules) = (HEADER, 0);
+    while at < component.len() {
+        modules += u32::from(component[at] == MODULE);
+        let (size, length) = leb128(&component[at + 1..]);
+        at += 1 + length + size;
+    }
+    let mut more = component.to_vec();
+    let mut section = |id: u8, content: &[u8]| {
+        more.push(id);
+        content.encode(&mut more);
+    };
+    section(MODULE, &wat::parse_str(module).expect("text of a module"));
+    let mut instances = Vec::new();
+    count.encode(&mut instances);
+    for _ in 0..count {
+        // Of that module, without arguments.
+        instances.push(0);
+        modules.encode(&mut instances);
+        instances.push(0);
+    }
+    section(INSTANCE, &instances);
+    more
+}
+
+/// A number and how many bytes it takes.
+fn leb128(bytes: &[u8]) -> (usize, usize) {
+    let length = bytes.iter().take_while(|byte| **byte & 0x80 != 0).count() + 1;
+    let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | usize::from(byte & 0x7f));
+    (value, length)
+}
+
+/// As [`with_parts`], of a component that says something about itself; `parts` has the function.
 pub fn described(parts: &str, run: &str, manifest: &str) -> Vec<u8> {
     let text = format!("(module {COMMON} {parts} (func (export \"run\") (param i32 i32) (result i32) {run}))");
     let (resolve, world) = world_with(&[], "export noetl:describe/describing@0.1.0;");

@@ -56,6 +56,24 @@ async fn more_memories_than_a_module_may_have_are_refused_at_the_push() {
 }
 
 #[tokio::test]
+async fn memories_of_many_instances_count_together() {
+    let scene = Scene::start().await;
+    // Each takes 16 MiB as soon as it is there, of 64 for all.
+    let one = "(module (memory 1) (func $grow (if (i32.eq (memory.grow (i32.const 255)) (i32.const -1)) \
+               (then unreachable))) (start $grow))";
+    let honest = made::with_parts("", "(i32.const 0)", &manifest(&[]));
+    scene.mallory.push(made::with_instances(&honest, one, 18), "").await.is(201);
+    scene
+        .attack("memory bomb, 18 memories of 16 MiB", || async {
+            ended(scene.mallory.call(MADE, "x").await, 502, "memory")
+        })
+        .await;
+    let few = noetl_tests::with_version(&made::with_instances(&honest, one, 2), "1.1.0");
+    scene.mallory.push(few, "").await.is(201);
+    scene.mallory.call(MADE, "x").await.is(200);
+}
+
+#[tokio::test]
 async fn what_the_host_keeps_for_a_guest_counts_as_its_memory() {
     let scene = Scene::with_guest().await;
     scene.attack("300 MiB of staged writes", || scene.call("staged:300", 502, "memory")).await;
