@@ -27,11 +27,22 @@ pub fn details(response: &Map<String, Json>) -> Map<String, Json> {
     fields
 }
 
-/// The seconds a server asks to be left alone for. A date says nothing to whoever has no clock.
+/// The seconds a server asks to be left alone for: as it counts them, or until a date, which is counted from the date of
+/// the answer itself, so that nobody's clock but the server's has to be right. What is over is 0.
 pub fn retry_after(response: &Map<String, Json>) -> Option<Json> {
-    let text = response.get("headers")?.get("retry-after")?.as_str()?.trim();
-    let seconds: f64 = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)?;
+    let header = |name: &str| response.get("headers")?.get(name)?.as_str().map(str::trim);
+    let text = header("retry-after")?;
+    let seconds: f64 = match text.parse() {
+        Ok(seconds) => seconds,
+        Err(_) => (date(text)? - date(header("date")?)?).max(0) as f64,
+    };
+    let seconds = Some(seconds).filter(|seconds| seconds.is_finite() && *seconds >= 0.0)?;
     Some(if seconds.fract() == 0.0 && seconds < 1e15 { Json::from(seconds as u64) } else { Json::from(seconds) })
+}
+
+/// A date of a header, in seconds since 1970.
+fn date(text: &str) -> Option<i64> {
+    jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp().as_second())
 }
 
 #[cfg(test)]
@@ -53,12 +64,17 @@ mod tests {
     }
 
     #[test]
-    fn only_seconds_are_waited() {
-        let asked = |text: &str| {
-            let data = json!({"headers": {"retry-after": text}});
+    fn a_server_asks_for_seconds_or_for_a_time_by_its_own_clock() {
+        let asked = |text: &str, date: Option<&str>| {
+            let data = json!({"headers": {"retry-after": text, "date": date}});
             retry_after(data.as_object().expect("an object"))
         };
-        assert_eq!((asked(" 3 "), asked("0.5")), (Some(json!(3)), Some(json!(0.5))));
-        assert_eq!((asked("-1"), asked("Mon, 16 Nov 2026 16:00:00 GMT")), (None, None));
+        assert_eq!((asked(" 3 ", None), asked("0.5", None)), (Some(json!(3)), Some(json!(0.5))));
+        let (now, later) = ("Mon, 16 Nov 2026 16:00:00 GMT", "Mon, 16 Nov 2026 16:01:30 GMT");
+        assert_eq!((asked(later, Some(now)), asked(now, Some(later))), (Some(json!(90)), Some(json!(0))));
+        assert_eq!((asked(later, None), asked(later, Some("today"))), (None, None), "nobody knows what time it was");
+        for wrong in ["-1", "inf", "NaN", "soon", ""] {
+            assert_eq!(asked(wrong, Some(now)), None, "{wrong}");
+        }
     }
 }

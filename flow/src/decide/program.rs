@@ -256,7 +256,7 @@ fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
     };
     match spec.tools.as_slice() {
         // With rules or variables of its own it is the runner's business, like a pipeline; and so it is while a template
-        // has to tell what is wanted of it.
+        // has to tell what is wanted of it, or how long it is waited for.
         [tool]
             if tool.kind == "playbook"
                 && !spec.pipeline
@@ -271,8 +271,8 @@ fn work(step: &Step, keychain: &Keychain) -> Result<PreparedWork, RenderError> {
     }
 }
 
-/// What says whether a child is waited for, and for which of its results.
-const RETURNS: [&str; 4] = ["return_step", "result_step", "return_result", "wait"];
+/// What says whether and how long a child is waited for, and for which of its results.
+const RETURNS: [&str; 6] = ["return_step", "result_step", "return_result", "wait", "timeout", "timeout_seconds"];
 
 fn has_template(value: &Json) -> bool {
     value.as_str().is_some_and(is_template)
@@ -331,6 +331,7 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
         for rule in &tool.rules {
             rule.when.iter().for_each(|when| refers.add_guard(when));
             refers_to_map(&mut refers, &rule.set);
+            rule.delay().into_iter().for_each(|delay| refers.add_text(delay));
         }
         // Code reads the execution's variables without a template, and what a template makes of it nobody knows yet.
         let text = |name: &str| tool.config.get(name).and_then(Json::as_str);

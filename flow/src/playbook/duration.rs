@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 const LONGEST_MS: f64 = 10.0 * 366.0 * 86_400_000.0;
 
 /// Nothing for what is no duration: other values, negative ones, unknown units.
-pub(super) fn milliseconds(value: &Json) -> Option<u64> {
+pub(crate) fn milliseconds(value: &Json) -> Option<u64> {
     let milliseconds = match value {
         Json::Number(seconds) => seconds.as_f64()? * 1000.0,
         Json::String(text) => parse(text.trim())?,

@@ -391,8 +391,8 @@ pub(super) static TOOL: Object = Object {
         key("input", INPUT, "Values for the tool, which are also variables of its templates."),
         key("args", Shape::Any, "Older word for `input`."),
         key("set", Shape::Map, "Variables written after the tool; `output` is its result."),
-        key("timeout", TIMEOUT, "For each call."),
-        key("timeout_seconds", TIMEOUT, "For each call."),
+        key("timeout", TIME, "For each call."),
+        key("timeout_seconds", TIME, "For each call."),
         key("spec", Shape::Object(&TOOL_SPEC), "What to do after the call."),
         unused("eval", "write rules in `spec.policy.rules`"),
     ],
@@ -402,14 +402,14 @@ pub(super) static TOOL: Object = Object {
 /// A map, or an expression that gives one.
 const INPUT: Shape = Shape::OneOf(&[Shape::Map, Shape::Template]);
 
-const TIMEOUT: Shape = Shape::OneOf(&[Shape::Duration, Shape::Template]);
+const TIME: Shape = Shape::OneOf(&[Shape::Duration, Shape::Template]);
 
 static TOOL_SPEC: Object = Object {
     name: "tool_spec",
     about: "What to do after the call; other keys count as the tool's own.",
     keys: &[
         key("policy", Shape::Object(&TOOL_POLICY), "What to do after the call."),
-        key("timeout", Shape::Duration, "For each call."),
+        key("timeout", TIME, "For each call."),
         key("retry_safe", Shape::Bool, "Whether the call may be made again when its outcome was lost in a crash."),
         key("input", INPUT, "Older place of the tool's `input`."),
     ],
@@ -431,7 +431,11 @@ macro_rules! consequence_keys {
             key("do", Shape::Choice(ACTIONS), "If left out: go on after a success, fail after an error."),
             key("attempts", Shape::Count, "`retry`: how often the tool is called in all; 3 if left out."),
             key("backoff", Shape::Choice(BACKOFFS), "`retry`: how the delay grows; `fixed` if only `delay` is given."),
-            key("delay", Shape::Duration, "`retry`: before the second attempt; 1 second if left out."),
+            key(
+                "delay",
+                TIME,
+                "`retry`: before the second attempt; 1 second if left out. A server's `Retry-After` is waited for too.",
+            ),
             key("max_delay", Shape::Duration, "`retry`: no delay is longer; 1 hour if left out."),
             key("jitter", Shape::Fraction, "`retry`: how much of the delay is left to chance; 0 if left out."),
             key("to", Shape::Text, "`jump`: the label of a tool, or `previous`."),

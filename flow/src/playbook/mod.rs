@@ -12,7 +12,7 @@
 //! 4. No text makes this panic, and the work is bounded by the size of the document.
 
 mod build;
-mod duration;
+pub(crate) mod duration;
 mod keychain;
 mod keys;
 mod kinds;

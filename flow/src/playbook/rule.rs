@@ -12,6 +12,7 @@ use super::shape::count;
 use super::text;
 use super::yaml::Node;
 use crate::task::{Action, Backoff, Rule};
+use crate::template::is_template;
 
 const ATTEMPTS: u32 = 3;
 const DELAY_MS: u64 = 1000;
@@ -78,18 +79,20 @@ fn action(body: &Node, problems: &mut Problems) -> Option<Action> {
 fn retry(body: &Node) -> Action {
     let milliseconds = |name| body.get(name).and_then(Node::scalar).and_then(duration::milliseconds);
     let delay = milliseconds("delay");
+    let template = body.get("delay").and_then(Node::text).filter(|text| is_template(text)).map(str::to_owned);
     let backoff = match body.get("backoff").and_then(Node::text) {
         Some("fixed") => Backoff::Fixed,
         Some("linear") => Backoff::Linear,
         Some("exponential") => Backoff::Exponential,
         // Whoever gives a delay and no word for its growth wants the delay.
-        None if delay.is_some() => Backoff::Fixed,
+        None if delay.is_some() || template.is_some() => Backoff::Fixed,
         _ => Backoff::None,
     };
     Action::Retry {
         attempts: body.get("attempts").and_then(count).unwrap_or(ATTEMPTS),
         backoff,
         delay_ms: delay.unwrap_or(DELAY_MS),
+        delay: template,
         max_delay_ms: milliseconds("max_delay").unwrap_or(MAX_DELAY_MS),
         jitter: body.get("jitter").and_then(Node::scalar).and_then(Json::as_f64).unwrap_or(0.0),
     }

@@ -15,7 +15,7 @@ use super::problem::{Place, Problems, Severity, nearest};
 use super::rule;
 use super::shape::labelled;
 use super::yaml::{HEAVIEST, Node};
-use crate::task::{Tool, WHOLE};
+use crate::task::{ACKNOWLEDGES_EARLY, Tool, WHOLE, acknowledges_early};
 use crate::template::is_template;
 
 /// What a tool can refer to outside of its step.
@@ -60,7 +60,7 @@ impl Surroundings<'_> {
         }
         let mut tools: Vec<Tool> = Vec::new();
         let mut labels = BTreeSet::new();
-        let mut nodes = Vec::new();
+        let (mut nodes, mut places) = (Vec::new(), Vec::new());
         for (index, item) in list.items().iter().enumerate().filter(|(_, item)| item.is_map()) {
             let (label, node, named) = match labelled(item) {
                 Some((label, node)) => (label.to_owned(), node, false),
@@ -77,8 +77,15 @@ impl Surroundings<'_> {
             }
             nodes.push(node);
             tools.extend(self.tool(node, label, named, problems));
+            places.resize(tools.len(), node.place);
         }
         check_jumps(&nodes, &tools, problems);
+        let before_others = tools.len().saturating_sub(1);
+        for (tool, place) in tools.iter().zip(places).take(before_others) {
+            if acknowledges_early(&tool.kind, &tool.config, &tool.input) {
+                problems.error(place, ACKNOWLEDGES_EARLY);
+            }
+        }
         tools
     }
 
@@ -211,9 +218,12 @@ fn config(node: &Node, named: bool) -> Map<String, Json> {
         }
     }
     for (key, value) in node.get("spec").map(Node::entries).unwrap_or_default() {
-        if !matches!(key.name.as_str(), "policy" | "timeout" | "input" | "retry_safe")
-            && !config.contains_key(&key.name)
-        {
+        let is_ours = match key.name.as_str() {
+            "policy" | "input" | "retry_safe" => true,
+            "timeout" => !value.text().is_some_and(is_template) || config.contains_key("timeout_seconds"),
+            _ => false,
+        };
+        if !is_ours && !config.contains_key(&key.name) {
             config.insert(key.name.clone(), value.json());
         }
     }
@@ -247,7 +257,7 @@ fn retry_safe(node: &Node) -> Option<bool> {
     node.get("spec")?.get("retry_safe")?.json().as_bool()
 }
 
-/// The tool's time limit, unless it is a template, which is the tool's own business.
+/// The tool's time limit. One that is a template stays in the configuration, and is read when the call is prepared.
 fn timeout(node: &Node, problems: &mut Problems) -> Option<u64> {
     let in_spec = node.get("spec").and_then(|spec| spec.get("timeout"));
     time_limit(node.get("timeout").or_else(|| node.get("timeout_seconds")).or(in_spec), problems)

@@ -112,8 +112,8 @@ fn single(node: &Node, path: String, named: bool, inputs: &[&Node], workload: Op
     let mut fields: Vec<UsedField> = Vec::new();
     for (key, value) in node.entries() {
         let is_input = key.name == "args" && gives_input(value);
-        // In a reference to the workbook the label is also what is referred to.
-        let is_label = named && key.name == "name" && kind != "workbook";
+        // In a reference to the workbook the label is also what is referred to, unless `task` says that.
+        let is_label = named && key.name == "name" && (kind != "workbook" || node.has("task"));
         if !matches!(key.name.as_str(), "kind" | "input" | "set" | "spec" | "eval") && !is_input && !is_label {
             fields.push(field(key, value, &path));
         }

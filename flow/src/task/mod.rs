@@ -59,6 +59,20 @@ pub struct Spec {
 /// it win.
 pub const WHOLE: &str = "*";
 
+/// What is wrong with [`acknowledges_early`].
+pub const ACKNOWLEDGES_EARLY: &str = "`ack: on_success` acknowledges when the poll is done, and the tools after it may still \
+     fail: write `ack: manual` and let the last tool be `operation: ack` with `ack_ids`, or poll in the last tool";
+
+/// Whether a tool that others follow is a poll whose messages would be acknowledged before the step has succeeded, as far as
+/// its fields tell: templates that are not rendered yet, and an input that is one, do not.
+pub(crate) fn acknowledges_early(kind: &str, config: &Map<String, Json>, input: &Map<String, Json>) -> bool {
+    let is = |name: &str, usual: &str| match config.get(name).or_else(|| input.get(name)) {
+        None | Some(Json::Null) => !input.contains_key(WHOLE),
+        Some(given) => given.as_str().is_some_and(|text| text.trim() == usual || text.trim().is_empty()),
+    };
+    kind == "subscription" && is("operation", "poll") && is("ack", "on_success")
+}
+
 /// One tool of a step, with its templates as they were written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {

@@ -30,6 +30,9 @@ pub(super) struct Planned {
     pub set: Vec<Assignment>,
     pub rules: Vec<PlannedRule>,
     pub timeout_ms: Option<u64>,
+    pub retry_safe: Option<bool>,
+    /// Whether no tool of the step follows.
+    pub last: bool,
     /// What is referred to before the call, and after it.
     pub before: References,
     pub after: References,
@@ -41,6 +44,8 @@ pub(super) struct PlannedRule {
     pub when: Option<Guard>,
     pub set: Vec<Assignment>,
     pub action: Option<Action>,
+    /// The delay of a retry, if it is known only then.
+    pub delay: Option<Template>,
 }
 
 /// One entry of a `set`.
@@ -61,7 +66,9 @@ impl Plan {
         }
         let jumps =
             spec.tools.iter().flat_map(|tool| &tool.rules).any(|rule| matches!(rule.action, Some(Action::Jump { .. })));
-        let tools = spec.tools.into_iter().map(planned).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let tools = spec.tools.into_iter().map(planned).collect::<Result<Vec<_>, _>>();
+        let mut tools = tools.map_err(|error| error.to_string())?;
+        tools.iter_mut().next_back().into_iter().for_each(|tool| tool.last = true);
         let keychain = (!spec.keychain.is_empty()).then(|| keychain(&spec.keychain));
         Ok(Self {
             step: spec.step,
@@ -84,6 +91,7 @@ fn planned(tool: Tool) -> Result<Planned, RenderError> {
     for rule in &tool.rules {
         rule.when.iter().for_each(|when| after.add_guard(when));
         add_values(&mut after, &rule.set);
+        rule.delay().into_iter().for_each(|delay| after.add_text(delay));
     }
     let Json::Object(mut input) = input else { unreachable!("it was made of an object") };
     let whole = input.remove(WHOLE);
@@ -99,6 +107,8 @@ fn planned(tool: Tool) -> Result<Planned, RenderError> {
         label: tool.label,
         kind: tool.kind,
         timeout_ms: tool.timeout_ms,
+        retry_safe: tool.retry_safe,
+        last: false,
         before,
         after,
     })
@@ -110,7 +120,8 @@ fn add_values(found: &mut References, set: &Map<String, Json>) {
 
 fn planned_rule(rule: Rule) -> Result<PlannedRule, RenderError> {
     let when = rule.when.as_ref().map(Guard::compile).transpose()?;
-    Ok(PlannedRule { when, set: assignments(&rule.set, true)?, action: rule.action })
+    let delay = rule.delay().map(Template::compile).transpose()?;
+    Ok(PlannedRule { when, set: assignments(&rule.set, true)?, action: rule.action, delay })
 }
 
 /// `bare`: whether names without a scope are variables of the execution. Those of a rule are, those of a task's own

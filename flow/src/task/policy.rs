@@ -9,7 +9,8 @@ use super::plan::{Assignment, Plan, Planned, PlannedRule};
 use super::scope::{Scope, assign};
 use super::{Action, Backoff};
 use crate::event::Failure;
-use crate::template::{Context, RenderError};
+use crate::playbook::duration;
+use crate::template::{Cause, Context, RenderError};
 
 /// Labels that mean the tool before this one.
 const PREVIOUS: [&str; 4] = ["previous", "prev", "_previous", "@previous"];
@@ -31,6 +32,26 @@ pub(super) enum Verdict {
 /// The first rule whose guard holds. A guard that cannot be rendered does not hold.
 pub(super) fn matching<'p>(tool: &'p Planned, context: &Context) -> Option<&'p PlannedRule> {
     tool.rules.iter().find(|rule| rule.when.as_ref().is_none_or(|when| when.holds(context).unwrap_or(false)))
+}
+
+impl PlannedRule {
+    /// What it says to do, with the delay that its template gives.
+    pub(super) fn decided(&self, context: &Context) -> Result<Option<Action>, RenderError> {
+        let mut action = self.action.clone();
+        if let (Some(Action::Retry { delay_ms, .. }), Some(delay)) = (&mut action, &self.delay) {
+            match delay.render_json(context)? {
+                Json::Null => {}
+                Json::String(text) if text.trim().is_empty() => {}
+                given => {
+                    let wrong =
+                        || Cause::Failed(format!("it gives `{given}`, and a delay is seconds, or text such as `2s`"));
+                    let read = duration::milliseconds(&given);
+                    *delay_ms = read.ok_or_else(|| RenderError::new("delay", None, wrong()))?;
+                }
+            }
+        }
+        Ok(action)
+    }
 }
 
 /// The values of assignments, all of them as of now.
@@ -87,7 +108,7 @@ pub(super) fn verdict(
                 retryable: false,
             }),
         },
-        Some(Action::Retry { attempts, backoff, delay_ms, max_delay_ms, jitter }) => {
+        Some(Action::Retry { attempts, backoff, delay_ms, max_delay_ms, jitter, .. }) => {
             let retries = &mut memory.counts().1;
             *retries = retries.saturating_add(1);
             let done = *retries;
@@ -99,9 +120,17 @@ pub(super) fn verdict(
                 }));
             }
             let wait = delay(*backoff, *delay_ms, *max_delay_ms, done);
-            Verdict::Again(spread(wait, *jitter, &format!("{execution}/{command}/{}/{done}", tool.label)))
+            let wait = spread(wait, *jitter, &format!("{execution}/{command}/{}/{done}", tool.label));
+            Verdict::Again(wait.max(asked(outcome).min(*max_delay_ms)))
         }
     }
+}
+
+/// The milliseconds that the server of a failed answer asks to be left alone for.
+fn asked(outcome: &Outcome) -> u64 {
+    let seconds = outcome.error().get("retry_after").and_then(Json::as_f64).unwrap_or(0.0);
+    // The cast ends at the largest number there is.
+    (seconds * 1000.0).ceil() as u64
 }
 
 fn failure_of(outcome: &Outcome, other: impl FnOnce() -> (&'static str, String)) -> Failure {

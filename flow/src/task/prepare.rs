@@ -7,7 +7,8 @@ use super::outcome::{Outcome, Wanted};
 use super::plan::Planned;
 use super::scope::Scope;
 use super::turn::{Action, Call, Execute};
-use super::{TOLD, VARIABLES};
+use super::{ACKNOWLEDGES_EARLY, TOLD, VARIABLES, acknowledges_early};
+use crate::playbook::duration;
 use crate::template::{Cause, RenderError, from_json, is_truthy, payload_of};
 
 type Fields = Map<String, Json>;
@@ -31,8 +32,12 @@ pub(super) struct Caller<'a> {
 pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) -> Result<Prepared, Box<Outcome>> {
     let (input, mut config) = rendered(tool, scope)
         .map_err(|error| Box::new(Outcome::failure("template", format!("`{}`: {error}", tool.label), false)))?;
+    if !tool.last && acknowledges_early(&tool.kind, &config, &input) {
+        return Err(invalid(format!("`{}`: {ACKNOWLEDGES_EARLY}", tool.label)));
+    }
+    let timeout_ms = time_limit(tool, &config).map_err(invalid)?;
     if tool.kind == "playbook" {
-        return execute(tool, input, config, caller.visit);
+        return execute(tool, input, config, timeout_ms, caller.visit);
     }
     let mut call = Call {
         kind: tool.kind.clone(),
@@ -41,7 +46,7 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
         arguments: String::new(),
         body: None,
         capabilities: None,
-        timeout_ms: tool.timeout_ms,
+        timeout_ms,
         label: tool.label.clone(),
         visit: caller.visit,
         attempt: caller.attempt,
@@ -53,6 +58,10 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
     } else {
         if !input.is_empty() {
             config.insert("input".to_owned(), Json::Object(input));
+        }
+        if let ("http", Some(safe)) = (tool.kind.as_str(), tool.retry_safe) {
+            // What the method says otherwise: whoever sends a request knows then which failures may be tried again.
+            config.insert("retry_safe".to_owned(), safe.into());
         }
         if TOLD.contains(&tool.kind.as_str()) {
             // Ids are text everywhere, because JavaScript cannot count that far.
@@ -149,7 +158,30 @@ fn name_plugin(call: &mut Call, config: &Fields) -> Result<(), String> {
     Ok(())
 }
 
-fn execute(tool: &Planned, input: Fields, config: Fields, visit: u32) -> Result<Prepared, Box<Outcome>> {
+/// How long the call may take: as it was written, or as a template of it gives. One that gives nothing is no limit.
+fn time_limit(tool: &Planned, config: &Fields) -> Result<Option<u64>, String> {
+    let given = ["timeout", "timeout_seconds"].iter().find_map(|name| Some((name, config.get(*name)?)));
+    let (name, given) = match (tool.timeout_ms, given) {
+        (None, Some(given)) => given,
+        (limit, _) => return Ok(limit),
+    };
+    match given {
+        Json::Null => Ok(None),
+        Json::String(text) if text.trim().is_empty() => Ok(None),
+        given => match duration::milliseconds(given) {
+            Some(limit) if limit > 0 => Ok(Some(limit)),
+            _ => Err(format!("`{name}` is `{given}`, which is not a time; write 30 or \"30s\"")),
+        },
+    }
+}
+
+fn execute(
+    tool: &Planned,
+    input: Fields,
+    config: Fields,
+    timeout_ms: Option<u64>,
+    visit: u32,
+) -> Result<Prepared, Box<Outcome>> {
     let path = text(&config, "path").or_else(|| text(&config, "catalog_id"));
     let path = path.ok_or_else(|| invalid(format!("`{}` does not say which playbook to run", tool.label)))?;
     let version = match config.get("version") {
@@ -180,7 +212,7 @@ fn execute(tool: &Planned, input: Fields, config: Fields, visit: u32) -> Result<
         payload: Json::Object(payload).to_string(),
         wait,
         returns: step.map(str::to_owned),
-        timeout_ms: tool.timeout_ms,
+        timeout_ms,
         label: tool.label.clone(),
         visit,
     });

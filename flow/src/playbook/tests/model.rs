@@ -81,8 +81,14 @@ fn rules_are_read_in_every_form() {
           {when: '{{ x }}', then: {set: {iter.b: 2}}},
           {else: {then: {do: break}}}]",
     );
-    let retry =
-        Action::Retry { attempts: 5, backoff: Backoff::Linear, delay_ms: 500, max_delay_ms: 60_000, jitter: 0.2 };
+    let retry = Action::Retry {
+        attempts: 5,
+        backoff: Backoff::Linear,
+        delay_ms: 500,
+        delay: None,
+        max_delay_ms: 60_000,
+        jitter: 0.2,
+    };
     assert_eq!(read[0], Rule { when: Some(json!("output.status == 1")), action: Some(retry), set: Default::default() });
     assert_eq!(read[1].when, Some(json!(false)));
     assert_eq!(read[1].action, Some(Action::Jump { to: "start".to_owned() }));
@@ -97,8 +103,14 @@ fn rules_are_read_in_every_form() {
 
 #[test]
 fn a_retry_has_defaults() {
-    let retry =
-        |backoff, delay_ms| Action::Retry { attempts: 3, backoff, delay_ms, max_delay_ms: 3_600_000, jitter: 0.0 };
+    let retry = |backoff, delay_ms| Action::Retry {
+        attempts: 3,
+        backoff,
+        delay_ms,
+        delay: None,
+        max_delay_ms: 3_600_000,
+        jitter: 0.0,
+    };
     for (form, expected) in [
         ("{do: retry}", retry(Backoff::None, 1000)),
         ("{do: retry, delay: 2}", retry(Backoff::Fixed, 2000)),
@@ -107,6 +119,9 @@ fn a_retry_has_defaults() {
     ] {
         assert_eq!(rules(&format!("[{{else: {form}}}]"))[0].action, Some(expected), "{form}");
     }
+    let read = rules("[{else: {do: retry, delay: '{{ wait }}'}}]").remove(0).action;
+    let Some(Action::Retry { delay, backoff, .. }) = read else { panic!("{read:?}") };
+    assert_eq!((delay.as_deref(), backoff), (Some("{{ wait }}"), Backoff::Fixed));
 }
 
 #[test]

@@ -58,6 +58,10 @@ fn each_mistake_has_its_message() {
         ("  - {step: start, tool: {kind: noop}, case: []}", "`case` is not supported; write guards on the arcs"),
         ("  - {step: start, tool: {}}", "tool: `kind` is missing"),
         ("  - {step: start, tool: []}", "the list has no tools"),
+        (
+            "  - {step: start, tool: [{kind: subscription, stream: S, consumer: c}, {kind: noop}]}",
+            "`ack: on_success` acknowledges when the poll is done",
+        ),
         ("  - {step: start, tool: noop}", "expected a map or a list, found `noop`"),
         ("  - {step: start, tool: {kind: htpp}}", "did you mean `http`?"),
         ("  - {step: start, tool: {kind: 'A B'}}", "cannot be a kind of tool"),

@@ -324,6 +324,56 @@ fn a_failure_is_hard_when_nothing_answered() {
 }
 
 #[test]
+fn a_time_limit_can_be_a_template() {
+    for (config, limit) in [
+        (json!({"timeout": "{{ t }}"}), Some(2_000)),
+        (json!({"timeout": "{{ t }}00ms"}), Some(200)),
+        (json!({"timeout_seconds": "{{ t / 4 }}"}), Some(500)),
+        (json!({"timeout": "{{ none }}"}), None),
+        (json!({"timeout": "{{ '' }}"}), None),
+        (json!({}), None),
+    ] {
+        for kind in ["python", "nats", "wasm", "playbook"] {
+            let mut config = config.clone();
+            (config["plugin"], config["path"]) = (json!("p"), json!("p"));
+            let kernel = Kernel { child: Some(("completed", json!({}))), ..Kernel::default() };
+            let spec = object(tool("t", json!({"kind": kind, "config": config})));
+            let ran = kernel.run(&spec, &json!({"context": {"t": 2}}), &mut answers([Ok(json!(1))]));
+            let calls = ran.calls.iter().map(|call| call.timeout_ms);
+            let limits: Vec<_> = calls.chain(ran.executes.iter().map(|execute| execute.timeout_ms)).collect();
+            assert_eq!(limits, [limit], "{kind} {config}");
+        }
+    }
+    for wrong in ["{{ 0 }}", "{{ -1 }}", "{{ 'soon' }}", "{{ [t] }}"] {
+        let spec = object(tool("t", json!({"kind": "python", "config": {"timeout": wrong}})));
+        let ran = run(&spec, json!({"t": 2}), &mut answers([Ok(json!(1))]));
+        assert_eq!((ran.calls.len(), ran.code()), (0, Some("invalid_input")), "{wrong}");
+    }
+}
+
+#[test]
+fn messages_are_not_acknowledged_before_the_tools_after_the_poll() {
+    let poll =
+        |config: Json, input: Json| tool("poll", json!({"kind": "subscription", "config": config, "input": input}));
+    let then = || tool("then", json!({}));
+    for (config, input, refused) in [
+        (json!({}), json!({}), true),
+        (json!({"ack": "{{ how }}", "operation": "poll"}), json!({}), true),
+        (json!({}), json!({"ack": "{{ how }}"}), true),
+        (json!({"ack": "manual"}), json!({}), false),
+        (json!({"ack": "{{ 'auto' }}"}), json!({}), false),
+        (json!({"operation": "ack", "ack_ids": ["x"]}), json!({}), false),
+    ] {
+        let context = json!({"how": "on_success"});
+        let spec = list(vec![poll(config.clone(), input.clone()), then()]);
+        let ran = run(&spec, context.clone(), &mut answers([Ok(json!(1))]));
+        assert_eq!(ran.code(), refused.then_some("invalid_input"), "{config} {input}");
+        let spec = list(vec![then(), poll(config.clone(), input)]);
+        assert_eq!(run(&spec, context, &mut answers([Ok(json!(1))])).code(), None, "{config} is the last");
+    }
+}
+
+#[test]
 fn what_a_tool_is_given_has_the_seal_of_its_execution_on_it() {
     let config = json!({
         "declared": "{{ keychain.ai.key }}", "bare": "Bearer {{ keychain.pg.password }}", "token": "{{ token('pg') }}",

@@ -28,6 +28,17 @@ fn the_envelope_tells_what_happened() {
             "output.error.retry_after is none",
             true,
         ),
+        ("http", Ok(json!({"status_code": 503, "repeatable": true})), "output.error.retryable", true),
+        ("http", Ok(json!({"status_code": 503, "repeatable": false})), "output.error.retryable", false),
+        ("http", Ok(json!({"status_code": 429, "repeatable": false})), "output.error.retryable", true),
+        (
+            "http",
+            Ok(json!({"status_code": 503, "headers": {
+                "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT", "date": "Wed, 21 Oct 2015 07:27:50 GMT",
+            }})),
+            "output.error.retry_after == 10",
+            true,
+        ),
         ("test", Ok(json!(1)), "output.meta.attempt == 1 and _attempt == 1 and output.meta.duration_ms == 5", true),
         ("test", Err("!timeout"), "output.status == 'error' and output.error.kind == 'timeout'", true),
         ("test", Err("!timeout"), "output.error.code == 'timeout' and output.error.message == 'it is !timeout'", true),
@@ -135,6 +146,52 @@ fn retries_wait_as_their_backoff_says() {
         assert_eq!(slept, sleeps, "{backoff}");
         let calls: Vec<u32> = ran.calls.iter().map(|call| call.attempt).collect();
         assert_eq!((calls, ran.code(), ran.report.calls), (vec![1, 2, 3, 4, 5, 6, 7], Some("boom"), 7), "{backoff}");
+    }
+}
+
+#[test]
+fn a_server_that_asks_to_be_left_alone_is() {
+    let busy = |seconds: &str| json!({"status_code": 429, "headers": {"retry-after": seconds}});
+    for (backoff, asked, slept) in [
+        ("none", "0.4", "sleep 400"),
+        ("fixed", "0.4", "sleep 400"),
+        ("fixed", "0.05", "sleep 100"),
+        ("fixed", "86400", "sleep 1000"),
+        ("fixed", "soon", "sleep 100"),
+    ] {
+        let rules = json!([{"when": "{{ output.status == 'error' }}", "action": retry(2, backoff)}]);
+        let spec = object(tool("t", json!({"kind": "http", "rules": rules})));
+        let ran = run(&spec, json!({}), &mut answers([Ok(busy(asked)), Ok(json!({"status_code": 200}))]));
+        assert_eq!(ran.log, ["t 1", slept, "t 2"], "{backoff}, asked for {asked}");
+    }
+    let rules = json!([{"when": "{{ output.data.pending }}", "action": retry(2, "fixed")}]);
+    let waits = json!({"status_code": 200, "headers": {"retry-after": "0.9"}, "pending": true});
+    let spec = object(tool("t", json!({"kind": "http", "rules": rules})));
+    let ran = run(&spec, json!({}), &mut answers([Ok(waits), Ok(json!({"status_code": 200}))]));
+    assert_eq!(ran.log, ["t 1", "sleep 100", "t 2"], "an answer that is no failure is not busy");
+}
+
+#[test]
+fn a_delay_can_be_a_template() {
+    let rules = |delay: &str| {
+        let action = json!({"retry": {"attempts": 2, "backoff": "fixed", "delay_ms": 100, "delay": delay,
+            "max_delay_ms": 60_000, "jitter": 0.0}});
+        with_rules(json!([{"when": "{{ output.status == 'error' }}", "action": action}]))
+    };
+    for (delay, slept) in [
+        ("{{ wait }}", "sleep 3000"),
+        ("{{ wait * _attempt * 2 }}", "sleep 6000"),
+        ("{{ wait }}00ms", "sleep 300"),
+        ("{{ output.error.retry_after }}", "sleep 100"),
+        ("{{ '' }}", "sleep 100"),
+        ("{{ wait * 1000 }}", "sleep 60000"),
+    ] {
+        let ran = run(&rules(delay), json!({"wait": 3}), &mut answers([Err("boom"), Ok(json!(1))]));
+        assert_eq!(ran.log, ["t 1", slept, "t 2"], "{delay}");
+    }
+    for wrong in ["{{ 'soon' }}", "{{ [1] }}", "{{ -1 }}", "{{ wait + 'x' }}"] {
+        let ran = run(&rules(wrong), json!({"wait": 3}), &mut answers([Err("boom")]));
+        assert_eq!((ran.log.len(), ran.code()), (1, Some("template")), "{wrong}");
     }
 }
 
