@@ -38,6 +38,9 @@ pub struct Description {
     /// Whether the tool takes fields that are not listed, so that nobody is warned of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
+    /// Whether the tool looks for a field among the step's `input` too, if it is not written beside `kind`.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub reads_input: bool,
     /// What the answer has in it; nothing when it is whatever the step makes of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub result: Vec<Part>,
@@ -49,6 +52,10 @@ pub struct Description {
     /// Paragraphs that fit nowhere else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// One field a step can write.

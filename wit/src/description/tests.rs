@@ -71,7 +71,16 @@ fn what_is_required_is_missed_unless_something_supplies_it() {
     let missing = [(Severity::Error, "`url` is missing: where it goes".to_owned(), None)];
     assert_eq!(told(&used(vec![]), false), missing);
     assert_eq!(told(&used(vec![field("url", Given::Nothing)]), false), missing);
-    assert_eq!(told(&Use { inputs: vec!["url".to_owned()], ..used(vec![]) }, false), []);
+    let handed = Use { inputs: vec!["endpoint".to_owned()], ..used(vec![]) };
+    assert_eq!(told(&handed, false), []);
+    let own = Description { reads_input: false, ..tool() };
+    let found = problems(&handed, &own, false);
+    assert_eq!((found.len(), found[0].message.as_str()), (1, "`url` is missing: where it goes"));
+    assert!(
+        found[0].suggestion.as_deref().is_some_and(|text| text.contains("`endpoint` stands in `input`")),
+        "{found:?}"
+    );
+    assert_eq!(problems(&Use { open: true, ..used(vec![]) }, &own, false).len(), 1, "whatever the input is");
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl Check<'_> {
     }
 
     fn missing(&self) -> Vec<Problem> {
-        if self.used.open {
+        if self.used.open && self.tool.reads_input {
             return Vec::new();
         }
         let mut told: Vec<&str> = Vec::new();
@@ -212,18 +212,30 @@ impl Check<'_> {
                 column: *column,
                 path: path.clone(),
                 message: format!("{} is missing: {}", names.join(" or "), field.doc),
-                suggestion: None,
+                suggestion: group.iter().find_map(|field| self.misplaced(field)),
             });
         }
         found
     }
 
     fn supplies(&self, field: &Field) -> bool {
-        let written = self.used.fields.iter().filter(|used| used.given != Given::Nothing);
-        let handed = self.used.inputs.iter().map(String::as_str);
-        let mut names = written.map(|used| used.name.as_str()).chain(handed);
-        names.any(|name| field.names().any(|known| known == name))
+        let mut written = self.used.fields.iter().filter(|used| used.given != Given::Nothing);
+        written.any(|used| is(field, &used.name)) || self.tool.reads_input && self.handed(field).is_some()
     }
+
+    /// Its name in the step's `input`.
+    fn handed(&self, field: &Field) -> Option<&str> {
+        self.used.inputs.iter().map(String::as_str).find(|name| is(field, name))
+    }
+
+    fn misplaced(&self, field: &Field) -> Option<String> {
+        let name = self.handed(field)?;
+        Some(format!("`{name}` stands in `input`, which is for templates: write it beside `kind`"))
+    }
+}
+
+fn is(field: &Field, name: &str) -> bool {
+    field.names().any(|known| known == name)
 }
 
 fn at(field: &UsedField, severity: Severity, message: String, suggestion: Option<String>) -> Problem {
