@@ -69,7 +69,9 @@ export function make({ Failure, Response, textOf, files, http, module }) {
 
   /** What the code gives: a `return` of its own, its `result`, or what its `main` answers. */
   async function valueOf(code, name, input, more) {
-    const around = { input, args: input, noetl: module, ...more };
+    const { execution_id, step, attempt, variables = {} } = more.context;
+    const told = { input_data: { ...input }, execution_id, step, attempt, variables };
+    const around = { input, args: input, noetl: module, ...told, ...more };
     for (const [key, value] of Object.entries(input)) if (isName(key)) around[key] = value;
     const ended = (result, main) => new Ended(result, main);
     const tail =

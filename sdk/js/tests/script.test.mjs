@@ -36,6 +36,8 @@ test('the value is what the convention says', async () => {
     ['return [NaN, -Infinity, 10n, 2n ** 70n, new Set([1]), new Map([["a", 1]])];', {}, ['NaN', '-Infinity', 10, String(2n ** 70n), [1], { a: 1 }]],
     ['return typeof noetl.http.get;', {}, 'function'],
     ["return noetl.secrets.placeholder('crm', 'token');", {}, '<crm.token>'],
+    ['return [execution_id, step, attempt, input_data.n, variables];', { n: 1 }, ['77', 'clean', 2, 1, {}]],
+    ['const step = input.step;\nreturn [step, execution_id];', { step: 's', execution_id: 'own' }, ['s', 'own']],
     ['return 0;', {}, 0],
   ]) {
     assert.deepEqual(await answer(code, input), wanted, code);

@@ -58,6 +58,8 @@ class Conventions(unittest.TestCase):
             ("globals", "result = 'n' in globals() and globals()['n']", {"n": 1}, 1),
             ("the name of the module", "result = __name__", {}, "__main__"),
             ("classes find their module", "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: 'int'\nresult = A(1).x", {}, 1),
+            ("indented", "\n    # all of it\n    text = 'a' + n\n    result = text", {"n": "b"}, "ab"),
+            ("indented with a return", "  from __future__ import annotations\n  if n:\n    return n", {"n": 1}, 1),
             ("formats", "result = f'{3.14159:.2f} {7:03d} {1e6:,.0f} {\"ä\":>3}'", {}, "3.14 007 1,000,000   ä"),
         ]:  # fmt: skip
             with self.subTest(name):

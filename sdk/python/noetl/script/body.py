@@ -23,12 +23,26 @@ class Body:
 
     def run(self, names: dict[str, Any]) -> Any:
         """Run it with these globals; what a `return` of its own gave."""
-        tree = ast.parse(self.text, self.name)
+        tree = self._parsed()
         if not any(isinstance(node, ast.Return) for node in _own(tree)):
             exec(self._compiled(tree), names)
             return None
         exec(self._function(tree), names)
         return names.pop(_FUNCTION)()
+
+    def _parsed(self) -> ast.Module:
+        """The code, also where all of it is indented, as a block in a document may be."""
+        try:
+            return ast.parse(self.text, self.name)
+        except IndentationError:
+            try:
+                tree = ast.parse(f"if True:\n{self.text}", self.name)
+            except SyntaxError:
+                tree = None
+            if tree is None or len(tree.body) != 1:
+                raise
+            module = ast.Module(body=tree.body[0].body, type_ignores=[])
+            return ast.increment_lineno(module, -1)
 
     def _function(self, tree: ast.Module) -> CodeType:
         """The code as a function. Its names stay globals, so that it can change what it was given."""
