@@ -211,6 +211,7 @@ fn start(folder: &std::path::Path) -> Result<Host> {
         files: Files::default(),
         sql: Databases::new(Addresses::default(), SqlOptions::default()),
         max_payload: 1 << 30,
+        max_temporary: 1 << 30,
     };
     let options = HostOptions {
         cache_dir: folder.join("cache"),

@@ -135,6 +135,8 @@ pub const TABLE: &[Row] = rows! {
         "Guest memories that can exist at the same time; further calls wait, in turn by tenant.";
     "host.max_payload_mb": number(1, 1 << 30, MIB), "4096", "0.1.0",
         "Largest payload a plugin can make or receive, such as the body of an HTTP answer.";
+    "host.max_temporary_mb": number(1, 1 << 30, MIB), "4096", "0.1.0",
+        "Most that one call can have in temporary files at once: all its payloads that are not stored, together.";
     "host.max_cpu_ms": number(1, 86_400_000, MS), "60000", "0.1.0",
         "Most compute time a manifest can ask for; a higher limit in a manifest is cut to this.";
     "host.max_wall_ms": number(1, 86_400_000, MS), "300000", "0.1.0",
@@ -143,6 +145,10 @@ pub const TABLE: &[Row] = rows! {
         "Most memory that a manifest can ask for, summed over all memories and tables of a call.";
     "host.max_output_mb": number(1, 4096, MIB), "512", "0.1.0",
         "Most bytes that a manifest can ask to answer with.";
+    "host.max_host_calls": number(1, 1_000_000_000, "calls"), "10000000", "0.1.0",
+        "Most calls into the host that a manifest can ask for.";
+    "host.max_host_mb": number(1, 1 << 20, MIB), "4096", "0.1.0",
+        "Most bytes of arguments that a manifest can ask to hand to the host in one call.";
     "host.max_modules": number(1, 100_000, "modules"), "256", "0.1.0",
         "Compiled components kept in memory; the least recently used goes first and is loaded again from the cache when needed.";
     "host.compile_timeout_secs": number(1, 3600, "s"), "120", "0.1.0",

@@ -41,7 +41,8 @@ pub fn kernel(settings: &Settings) -> Options {
             wall_ms: settings.number("host.max_wall_ms"),
             memory_bytes: mib("host.max_memory_mb"),
             output_bytes: mib("host.max_output_mb"),
-            ..base.ceiling
+            host_calls: settings.number("host.max_host_calls"),
+            host_bytes: mib("host.max_host_mb"),
         },
         max_modules: settings.number("host.max_modules") as usize,
         max_instances: settings.number("host.max_instances") as u32,
@@ -64,6 +65,7 @@ pub fn kernel(settings: &Settings) -> Options {
         insecure_tls: settings.flag("policy.insecure_tls"),
         shell: shell(settings),
         max_payload: mib("host.max_payload_mb"),
+        max_temporary: mib("host.max_temporary_mb"),
         rollback: rollback(settings),
         log_lines: settings.number("logs.keep_lines") as usize,
         outbound: None,
@@ -165,10 +167,12 @@ mod tests {
     #[test]
     fn settings_reach_the_kernel_in_its_units() {
         let options = kernel(&settings(
-            "[host]\nmemory_budget_mb = 100\nthreads = 3\ncompile_timeout_secs = 7\n\
+            "[host]\nmemory_budget_mb = 100\nthreads = 3\ncompile_timeout_secs = 7\nmax_host_calls = 7\n\
+             max_host_mb = 3\n\
              [rollback]\nclasses = [\"trap\"]\n[policy]\ndeny_capabilities = [\"kv\"]\nhttp_private_addresses = true\n",
         ));
         assert_eq!((options.memory_budget, options.threads), (100 << 20, 3));
+        assert_eq!((options.ceiling.host_calls, options.ceiling.host_bytes), (7, 3 << 20));
         assert_eq!(options.compile.timeout, Duration::from_secs(7));
         assert_eq!(options.rollback.classes, [FaultClass::Trap]);
         assert!(options.denied.contains(Capability::Kv) && options.http_private_addresses);

@@ -97,6 +97,8 @@ pub struct Options {
     /// Programs of this machine; none may run when absent.
     pub shell: Option<Shell>,
     pub max_payload: u64,
+    /// Bytes that one call can have in temporary files at once.
+    pub max_temporary: u64,
     pub rollback: RollbackOptions,
     pub log_lines: usize,
     /// Replaces the real way out; for a harness that answers requests itself.
@@ -142,6 +144,7 @@ impl Options {
             insecure_tls: false,
             shell: None,
             max_payload: 4 << 30,
+            max_temporary: 4 << 30,
             rollback: RollbackOptions::default(),
             log_lines: 10_000,
             outbound: None,
@@ -219,6 +222,7 @@ impl Kernel {
             programs: Programs::new(options.shell.clone()),
             max_payload: options.max_payload,
         };
+            max_temporary: options.max_temporary,
         let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;
         let rollbacks = register(&mut registry, &logbook);
         let kernel = Arc::new(Self {

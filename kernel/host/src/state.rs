@@ -14,6 +14,7 @@ use wasmtime::component::ResourceTable;
 
 use crate::caps::Drivers;
 use crate::caps::kv::Overlay;
+use crate::caps::temporary::Temporary;
 use crate::error::Fault;
 use crate::fair::Long;
 use crate::grant::Terms;
@@ -58,6 +59,7 @@ pub struct CallState {
     /// Why the call holds what it holds, for a denial to tell.
     pub(crate) terms: Terms,
     pub(crate) drivers: Arc<Drivers>,
+    pub(crate) temporary: Temporary,
     pub(crate) kv: Overlay,
     pub(crate) http: Arc<HttpPolicy>,
     pub(crate) wasi: Option<Box<Wasi>>,
@@ -88,6 +90,7 @@ impl CallState {
             table,
             identity,
             terms,
+            temporary: Temporary::new(drivers.max_temporary),
             drivers,
             kv: Overlay::default(),
             http,

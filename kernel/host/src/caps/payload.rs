@@ -3,7 +3,8 @@
 //! A payload is a handle on bytes that live in the host: in memory while they are few, in a temporary
 //! file of the payload store when they are many, or in the store itself. Moving one into another (an HTTP
 //! answer into an object, an object into another) never copies it through a guest, and where the store
-//! already has the bytes it does not copy at all. A temporary file that nothing keeps goes with its handle.
+//! already has the bytes it does not copy at all. A temporary file that nothing keeps goes with its handle; how many bytes and
+//! files a call has in them at once is bounded ([`temporary`](super::temporary)).
 
 use std::io;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use noetl_contract::Digest;
 use noetl_store::payloads::{PayloadRef, PayloadWriter, Payloads, SealedPayload};
 use wasmtime::component::{Resource, ResourceTableError};
 
+use super::temporary::{Counted, Temporary};
 use crate::bindings::noetl::payload::payload as wit;
 use crate::state::CallState;
 
@@ -30,6 +32,8 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 pub struct Payload {
     place: Place,
     media_type: String,
+    /// The file it is in, if it is one of the call's own.
+    counted: Option<Arc<Counted>>,
 }
 
 #[derive(Clone)]
@@ -40,16 +44,31 @@ enum Place {
 }
 
 impl Payload {
+    fn at(place: Place, media_type: impl Into<String>) -> Self {
+        Self { place, media_type: media_type.into(), counted: None }
+    }
+
     pub fn memory(bytes: Bytes, media_type: impl Into<String>) -> Self {
-        Self { place: Place::Memory(bytes), media_type: media_type.into() }
+        Self::at(Place::Memory(bytes), media_type)
     }
 
     pub fn sealed(payload: SealedPayload, media_type: impl Into<String>) -> Self {
-        Self { place: Place::Sealed(Arc::new(payload)), media_type: media_type.into() }
+        Self::at(Place::Sealed(Arc::new(payload)), media_type)
     }
 
     pub fn stored(payload: PayloadRef, media_type: impl Into<String>) -> Self {
-        Self { place: Place::Stored(payload), media_type: media_type.into() }
+        Self::at(Place::Stored(payload), media_type)
+    }
+
+    /// Counts the file it is in as one of the call's; an error says that there are too many.
+    pub(crate) fn counted(mut self, temporary: &Temporary) -> Result<Self, String> {
+        if let Place::Sealed(sealed) = &self.place {
+            let mut counted = temporary.file()?;
+            // It is there already, and was bounded when it was made.
+            counted.grow(sealed.size().min(temporary.left()));
+            self.counted = Some(Arc::new(counted));
+        }
+        Ok(self)
     }
 
     pub fn size(&self) -> u64 {
@@ -128,6 +147,8 @@ pub struct Writer {
     spilled: Option<PayloadWriter>,
     size: u64,
     most: u64,
+    temporary: Option<Temporary>,
+    counted: Option<Counted>,
 }
 
 /// Why bytes could not be added.
@@ -148,7 +169,14 @@ impl Writer {
             spilled: None,
             size: 0,
             most,
+            temporary: None,
+            counted: None,
         }
+    }
+
+    /// As one of a call's own, whose files are counted.
+    pub(crate) fn of(self, temporary: &Temporary) -> Self {
+        Self { temporary: Some(temporary.clone()), ..self }
     }
 
     pub async fn write(&mut self, payloads: &Payloads, bytes: &[u8]) -> Result<(), WriteError> {
@@ -161,15 +189,24 @@ impl Writer {
             return Ok(());
         }
         if self.spilled.is_none() {
+            let counted = self.temporary.as_ref().map(Temporary::file).transpose();
+            self.counted = counted.map_err(|error| WriteError::Io(io::Error::other(error)))?;
+            self.count(self.memory.len() as u64)?;
             let mut file = payloads.writer().await.map_err(WriteError::Io)?;
             file.write(&self.memory).await.map_err(WriteError::Io)?;
             self.memory = BytesMut::new();
             self.spilled = Some(file);
         }
+        self.count(bytes.len() as u64)?;
         match &mut self.spilled {
             Some(file) => file.write(bytes).await.map_err(WriteError::Io),
             None => Ok(()),
         }
+    }
+
+    fn count(&mut self, bytes: u64) -> Result<(), WriteError> {
+        let fits = self.counted.as_mut().is_none_or(|counted| counted.grow(bytes));
+        if fits { Ok(()) } else { Err(WriteError::TooLarge(self.size)) }
     }
 
     pub async fn finish(self) -> io::Result<Payload> {
@@ -177,7 +214,7 @@ impl Writer {
             Some(file) => Place::Sealed(Arc::new(file.seal().await?)),
             None => Place::Memory(self.memory.freeze()),
         };
-        Ok(Payload { place, media_type: self.media_type })
+        Ok(Payload { place, media_type: self.media_type, counted: self.counted.map(Arc::new) })
     }
 }
 
@@ -277,7 +314,7 @@ impl wit::HostPayload for CallState {
 impl wit::HostWriter for CallState {
     async fn new(&mut self, media_type: String) -> wasmtime::Result<Resource<Writer>> {
         self.charge(media_type.len())?;
-        Ok(self.table.push(Writer::new(media_type, self.drivers.max_payload))?)
+        Ok(self.table.push(Writer::new(media_type, self.drivers.max_payload).of(&self.temporary))?)
     }
 
     async fn write(
@@ -333,3 +370,38 @@ impl wit::HostWriter for CallState {
 }
 
 impl wit::Host for CallState {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn files_of_a_call_are_bounded_together_and_given_back_with_their_handles() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let payloads = Payloads::open(folder.path()).expect("a store");
+        let temporary = Temporary::new(1 << 20);
+        let write = async |size: usize| {
+            let mut writer = Writer::new("text/plain", u64::MAX).of(&temporary);
+            for piece in vec![b'x'; size].chunks(100_000) {
+                writer.write(&payloads, piece).await?;
+            }
+            writer.finish().await.map_err(WriteError::Io)
+        };
+        let first = write(600_000).await.expect("there is room");
+        assert!(matches!(write(600_000).await, Err(WriteError::TooLarge(_))));
+        let copy = first.clone();
+        drop(first);
+        assert!(write(600_000).await.is_err(), "a handle of it is still there");
+        drop(copy);
+        write(600_000).await.expect("there is room again");
+        // What is small is memory, which is counted as that.
+        let small: Vec<Payload> = futures::future::join_all((0..100).map(|_| write(1_000)))
+            .await
+            .into_iter()
+            .map(|written| written.expect("no file"))
+            .collect();
+        let files = futures::future::join_all((0..3).map(|_| write(300_000))).await;
+        assert!(files.iter().all(Result::is_ok) && small.len() == 100);
+        assert!(matches!(write(300_000).await, Err(WriteError::TooLarge(_))));
+    }
+}

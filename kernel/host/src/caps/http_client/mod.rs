@@ -324,7 +324,8 @@ impl CallState {
         };
         let media_type = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         let media_type = media_type.map(|(_, value)| value.clone()).unwrap_or_default();
-        let body = match collect(Writer::new(media_type, drivers.max_payload), answer.body, &drivers.payloads).await {
+        let writer = Writer::new(media_type, drivers.max_payload).of(&self.temporary);
+        let body = match collect(writer, answer.body, &drivers.payloads).await {
             Ok(body) => body,
             Err(WriteError::TooLarge(size)) => return Ok(Err(wit::HttpError::TooLarge(size))),
             Err(WriteError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
