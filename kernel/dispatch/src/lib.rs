@@ -221,8 +221,8 @@ impl Kernel {
             nats: Connections::new(addresses),
             programs: Programs::new(options.shell.clone()),
             max_payload: options.max_payload,
-        };
             max_temporary: options.max_temporary,
+        };
         let host = Host::start(host_options(&options, &folder), drivers, &mut registry)?;
         let rollbacks = register(&mut registry, &logbook);
         let kernel = Arc::new(Self {
@@ -246,13 +246,13 @@ impl Kernel {
             engine: OnceLock::new(),
             folder,
         });
+        // What was tried and not kept, deleted, or compiled by another release.
+        kernel.host.keep_code(kernel.code_in_use()).await;
         kernel.resume_trials();
         let engine = Engine::open(&kernel, &options.engine)?;
         kernel.engine.get_or_init(|| engine);
         tokio::spawn(switch::follow_catalog(Arc::downgrade(&kernel)));
         Ok(kernel)
-        // What was tried and not kept, deleted, or compiled by another release.
-        kernel.host.keep_code(kernel.code_in_use()).await;
     }
 
     pub fn catalog(&self) -> &Arc<Catalog> {

@@ -29,8 +29,8 @@ pub mod process;
 pub mod random;
 pub mod secrets;
 pub mod sql;
-
 pub(crate) mod temporary;
+
 /// What the drivers work with; shared by all calls.
 pub struct Drivers {
     pub log: Arc<dyn log::LogSink>,
@@ -48,9 +48,9 @@ pub struct Drivers {
     pub sql: sql::Databases,
     /// Largest payload a guest may write or receive.
     pub max_payload: u64,
-}
     /// Bytes that one call can have in temporary files at once.
     pub max_temporary: u64,
+}
 
 /// Adds one capability's functions to a linker.
 pub(crate) fn link(capability: Capability, linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
