@@ -22,11 +22,13 @@ mod hidden;
 mod named;
 pub mod placed;
 pub mod postgres;
+mod room;
 pub mod script;
 pub mod sqlite;
 mod table;
 
 pub use hidden::{Hidden, Hide};
+pub use room::{GiveRoom, Room, Taken};
 
 /// One script.
 #[derive(Debug, Clone)]
@@ -43,6 +45,8 @@ pub struct Request {
     pub bounds: Bounds,
     /// What is taken out of rows and the names of columns.
     pub hidden: Hidden,
+    /// Where memory for large rows comes from.
+    pub room: Room,
 }
 
 /// Values for a script.
@@ -61,18 +65,32 @@ pub enum Parameters {
 pub struct Bounds {
     /// Rows that make the answer longer than this many bytes become a table.
     pub inline: u64,
-    /// A table beyond this many bytes is an error.
+    /// Tables of more than this many bytes together are an error.
     pub most: u64,
 }
 
 impl Bounds {
     /// What is left of them for the statements after this one.
     fn after(self, done: &Done) -> Self {
-        let taken = match &done.rows {
-            Some(Rows::Json(text)) => text.len() as u64,
-            Some(Rows::Table(_)) | None => 0,
-        };
-        Self { inline: self.inline.saturating_sub(taken), ..self }
+        match &done.rows {
+            Some(Rows::Json(text)) => Self { inline: self.inline.saturating_sub(text.len() as u64), ..self },
+            Some(Rows::Table(table)) => Self { most: self.most.saturating_sub(table.size()), ..self },
+            None => self,
+        }
+    }
+}
+
+/// Tables of one script: each is an open file.
+const MOST_TABLES: usize = 64;
+
+/// Whether what the last statement came to still fits.
+fn check_tables(done: &[Done]) -> Result<(), SqlError> {
+    let is_table = |done: &&Done| matches!(done.rows, Some(Rows::Table(_)));
+    match done.last().filter(is_table).map(|_| done.iter().filter(is_table).count()) {
+        Some(count) if count > MOST_TABLES => Err(SqlError::Invalid(format!(
+            "more than {MOST_TABLES} statements of the script have large results: make it several scripts"
+        ))),
+        _ => Ok(()),
     }
 }
 

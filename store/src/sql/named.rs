@@ -19,10 +19,10 @@ pub(super) fn numbered<'v>(
     let mut used: Vec<&'v Value> = Vec::new();
     // A statement that inserts many rows has tens of thousands of names.
     let mut numbers: HashMap<&'v str, usize> = HashMap::new();
-    let pieces: Vec<(Token, &str)> = tokens(statement).collect();
-    let (mut at, mut brackets) = (0, 0_usize);
-    while let Some((token, text)) = pieces.get(at).copied() {
-        let ahead = |by: usize| pieces.get(at + by).copied();
+    let (mut pieces, mut brackets) = (tokens(statement), 0_usize);
+    while let Some((token, text)) = pieces.next() {
+        let mut ahead = pieces.clone();
+        // The name, and how many tokens it takes besides this one.
         let found = match token {
             Token::OpenBracket => {
                 brackets += 1;
@@ -32,19 +32,11 @@ pub(super) fn numbered<'v>(
                 brackets = brackets.saturating_sub(1);
                 None
             }
-            Token::Colon => match ahead(1) {
-                Some((Token::Word, name)) if !name.starts_with(|first: char| first.is_ascii_digit()) => Some((name, 2)),
+            Token::Colon => match ahead.next() {
+                Some((Token::Word, name)) if !name.starts_with(|first: char| first.is_ascii_digit()) => Some((name, 1)),
                 _ => None,
             },
-            Token::Percent => match (ahead(1), ahead(2), ahead(3), ahead(4)) {
-                (
-                    Some((Token::Open, _)),
-                    Some((Token::Word, name)),
-                    Some((Token::Close, _)),
-                    Some((Token::Word, "s")),
-                ) => Some((name, 5)),
-                _ => None,
-            },
+            Token::Percent => in_python_style(ahead).map(|name| (name, 4)),
             Token::Parameter => {
                 return Err(format!("`{text}` stands for a value of a list, and the parameters are an object"));
             }
@@ -58,21 +50,24 @@ pub(super) fn numbered<'v>(
                         used.len()
                     });
                     out.push_str(&format!("${number}"));
-                    at += taken;
+                    pieces.by_ref().take(taken).for_each(drop);
                 }
-                None if brackets > 0 => {
-                    out.push_str(text);
-                    at += 1;
-                }
+                None if brackets > 0 => out.push_str(text),
                 None => return Err(format!("the parameter `{name}` is used and not given")),
             },
-            None => {
-                out.push_str(text);
-                at += 1;
-            }
+            None => out.push_str(text),
         }
     }
     Ok((out, used))
+}
+
+/// The name in what follows a percent sign: `(name)s`.
+fn in_python_style<'s>(mut ahead: impl Iterator<Item = (Token, &'s str)>) -> Option<&'s str> {
+    ahead.next().filter(|(token, _)| *token == Token::Open)?;
+    let (_, name) = ahead.next().filter(|(token, _)| *token == Token::Word)?;
+    ahead.next().filter(|(token, _)| *token == Token::Close)?;
+    ahead.next().filter(|next| *next == (Token::Word, "s"))?;
+    Some(name)
 }
 
 #[cfg(test)]

@@ -8,36 +8,50 @@ use super::script::{Token, tokens};
 
 /// The script with numbers for places; unchanged if it has none.
 pub fn numbered(script: &str) -> String {
-    let pieces: Vec<(Token, &str)> = tokens(script).collect();
-    let is_place = |at: usize| {
-        matches!(pieces.get(at..at + 2), Some([(Token::Percent, _), (Token::Word, "s")]))
-            // The second half of `%%`.
-            && !(at > 0 && pieces[at - 1].0 == Token::Percent)
-    };
-    let counts = pieces.iter().any(|(token, _)| *token == Token::Parameter);
-    if counts || !(0..pieces.len()).any(is_place) {
+    if !is_in_this_style(script) {
         return script.to_owned();
     }
     let mut out = String::with_capacity(script.len());
-    let (mut at, mut number) = (0, 0_usize);
-    while let Some((token, text)) = pieces.get(at).copied() {
-        let doubled = token == Token::Percent && pieces.get(at + 1).is_some_and(|(next, _)| *next == Token::Percent);
-        if is_place(at) {
-            number += 1;
-            out.push_str(&format!("${number}"));
-            at += 2;
-        } else if doubled {
-            out.push('%');
-            at += 2;
-        } else {
-            match token {
-                Token::Quoted => out.push_str(&text.replace("%%", "%")),
-                _ => out.push_str(text),
+    let (mut pieces, mut before, mut number) = (tokens(script), Token::Space, 0_usize);
+    while let Some((token, text)) = pieces.next() {
+        let next = if token == Token::Percent { pieces.clone().next() } else { None };
+        match (token, next) {
+            (_, Some((Token::Word, "s"))) if before != Token::Percent => {
+                number += 1;
+                out.push_str(&format!("${number}"));
+                before = Token::Word;
+                pieces.next();
             }
-            at += 1;
+            (_, Some((Token::Percent, _))) => {
+                out.push('%');
+                before = Token::Percent;
+                pieces.next();
+            }
+            (Token::Quoted, _) => {
+                out.push_str(&text.replace("%%", "%"));
+                before = token;
+            }
+            _ => {
+                out.push_str(text);
+                before = token;
+            }
         }
     }
     out
+}
+
+/// Whether there is a place and no number.
+fn is_in_this_style(script: &str) -> bool {
+    // The two tokens before this one: the second half of `%%` begins no place.
+    let (mut earlier, mut before, mut has_place) = (Token::Space, Token::Space, false);
+    for (token, text) in tokens(script) {
+        if token == Token::Parameter {
+            return false;
+        }
+        has_place |= (token, text) == (Token::Word, "s") && before == Token::Percent && earlier != Token::Percent;
+        (earlier, before) = (before, token);
+    }
+    has_place
 }
 
 #[cfg(test)]
@@ -54,6 +68,7 @@ mod tests {
             ("select 5 % s, 5 %%s, 'a%%'", "select 5 % s, 5 %%s, 'a%%'"),
             ("select $1, 5 %s", "select $1, 5 %s"),
             ("select %sum", "select %sum"),
+            ("select %s, 7 %%%s", "select $1, 7 %%s"),
             ("", ""),
         ] {
             assert_eq!(numbered(script), expected, "{script}");

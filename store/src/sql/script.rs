@@ -30,8 +30,9 @@ pub(super) enum Token {
     Other,
 }
 
-/// Tokens with their text; put together they are the text.
-pub(super) fn tokens(text: &str) -> impl Iterator<Item = (Token, &str)> {
+/// Tokens with their text; put together they are the text. They are read one at a time and never collected, since a list of
+/// them is many times as large as the text; a clone looks ahead.
+pub(super) fn tokens(text: &str) -> impl Iterator<Item = (Token, &str)> + Clone {
     let mut rest = text;
     let mut before = Token::Space;
     std::iter::from_fn(move || {
@@ -128,31 +129,37 @@ fn dollar(text: &str) -> (Token, usize) {
 }
 
 /// The pieces of a script between the semicolons that end statements; pieces that say nothing are among them.
-fn pieces(script: &str) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let (mut start, mut at, mut parentheses) = (0, 0, 0_usize);
-    let mut body = Body::default();
-    for (token, text) in tokens(script) {
-        match token {
-            Token::Open => parentheses += 1,
-            Token::Close => parentheses = parentheses.saturating_sub(1),
-            Token::Word => body.word(text),
-            Token::Semicolon if parentheses == 0 && !body.is_open() => {
-                pieces.push(&script[start..at]);
-                start = at + 1;
-                body = Body::default();
-            }
-            _ => {}
+fn pieces(script: &str) -> impl Iterator<Item = &str> {
+    let mut tokens = tokens(script);
+    let (mut start, mut at, mut is_over) = (0, 0, false);
+    std::iter::from_fn(move || {
+        if is_over {
+            return None;
         }
-        at += text.len();
-    }
-    pieces.push(&script[start..]);
-    pieces
+        let (mut parentheses, mut body) = (0_usize, Body::default());
+        for (token, text) in tokens.by_ref() {
+            let before = at;
+            at += text.len();
+            match token {
+                Token::Open => parentheses += 1,
+                Token::Close => parentheses = parentheses.saturating_sub(1),
+                Token::Word => body.word(text),
+                Token::Semicolon if parentheses == 0 && !body.is_open() => {
+                    let piece = &script[start..before];
+                    start = at;
+                    return Some(piece);
+                }
+                _ => {}
+            }
+        }
+        is_over = true;
+        Some(&script[start..])
+    })
 }
 
 /// The statements of a script, without what is empty.
-pub fn statements(script: &str) -> Vec<&str> {
-    pieces(script).into_iter().filter(|piece| !is_empty(piece)).map(str::trim).collect()
+pub fn statements(script: &str) -> impl Iterator<Item = &str> {
+    pieces(script).filter(|piece| !is_empty(piece)).map(str::trim)
 }
 
 /// Whether there is nothing but space and comments.
@@ -245,7 +252,7 @@ mod tests {
                 vec!["do $do$ begin perform 1; end $do$", "select 'é;ü'"],
             ),
         ] {
-            assert_eq!(statements(script), expected, "{script}");
+            assert_eq!(statements(script).collect::<Vec<_>>(), expected, "{script}");
         }
     }
 
@@ -288,7 +295,7 @@ mod tests {
         fn pieces_and_semicolons_are_the_script(parts in prop::collection::vec(fragment(), 0..30)) {
             let script = parts.concat();
             prop_assert_eq!(tokens(&script).map(|(_, text)| text).collect::<String>(), script.clone());
-            prop_assert_eq!(pieces(&script).join(";"), script);
+            prop_assert_eq!(pieces(&script).collect::<Vec<_>>().join(";"), script);
         }
 
         #[test]
@@ -303,7 +310,7 @@ mod tests {
             ];
             for quoted in quoted {
                 let script = format!("select 1 {quoted}x; select 2");
-                let [first, second] = statements(&script)[..] else { panic!("{script}") };
+                let [first, second] = statements(&script).collect::<Vec<_>>()[..] else { panic!("{script}") };
                 prop_assert_eq!(first, format!("select 1 {quoted}x"));
                 prop_assert_eq!(second, "select 2");
             }

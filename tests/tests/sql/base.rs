@@ -5,7 +5,7 @@ use std::time::Duration;
 use noetl_contract::Tenant;
 use noetl_store::payloads::Payloads;
 use noetl_store::sql::postgres::{Owner, Pools, Server, TlsMode};
-use noetl_store::sql::{Bounds, Done, Hidden, Parameters, Request, Rows, SqlError};
+use noetl_store::sql::{Bounds, Done, Hidden, Parameters, Request, Room, Rows, SqlError};
 use noetl_tests::Postgres;
 use serde_json::Value;
 
@@ -27,6 +27,7 @@ pub fn script(text: &str) -> Request {
         time: Duration::from_secs(60),
         bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
         hidden: Hidden::default(),
+        room: Room::default(),
     }
 }
 

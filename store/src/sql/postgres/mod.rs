@@ -13,9 +13,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::script::statements;
-use super::{Done, Parameters, Request, SqlError, named};
+use super::{Done, Parameters, Request, SqlError, check_tables, named};
 use crate::payloads::Payloads;
 
+mod kept;
 mod pool;
 mod statement;
 mod tls;
@@ -56,12 +57,12 @@ impl Pools {
 }
 
 fn split(request: &Request) -> Result<Vec<Statement<'_>>, SqlError> {
-    let texts = statements(&request.script);
+    let texts: Vec<&str> = statements(&request.script).take(MOST_STATEMENTS + 1).collect();
     match texts.len() {
         0 => return Err(SqlError::Invalid("there is no statement in the script".to_owned())),
         count if count > MOST_STATEMENTS => {
             return Err(SqlError::Invalid(format!(
-                "{count} statements are more than the {MOST_STATEMENTS} of one script"
+                "one script has at most {MOST_STATEMENTS} statements: make it several, or use fewer with more rows each"
             )));
         }
         _ => {}
@@ -111,7 +112,7 @@ impl Run<'_> {
                 Err(_) => lease.replace(),
             }
         }
-        lease.fill(Connection::open(server, &addresses.await?).await?);
+        lease.fill(Connection::open(server, &addresses.await?, &self.request.room).await?);
         lease.connection()?.command(&wanted).await.map(drop)
     }
 
@@ -149,6 +150,9 @@ impl Run<'_> {
                     state = after;
                 }
                 Err(error) => return Err(self.failed(lease, error, false)),
+            }
+            if let Err(error) = check_tables(&done) {
+                return Err(self.failed(lease, error, false));
             }
         }
         if self.is_transaction() {
@@ -194,7 +198,7 @@ impl Run<'_> {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Bounds, Hidden};
+    use super::super::{Bounds, Hidden, Room};
     use super::*;
 
     fn request(script: &str) -> Request {
@@ -207,6 +211,7 @@ mod tests {
             time: Duration::from_secs(5),
             bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
             hidden: Hidden::default(),
+            room: Room::default(),
         }
     }
 

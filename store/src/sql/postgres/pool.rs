@@ -9,6 +9,7 @@
 //!    connection closed.
 //! 4. A new revision of a credential has a pool of its own; the one before is forgotten, and its connections close as
 //!    they come back.
+//! 5. Connections that nobody uses are bounded for a tenant and in all ([`kept`](super::kept)).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use postgres_protocol::Oid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::super::SqlError;
+use super::kept::{Place, Places};
 use super::types::Type;
 use super::wire::Connection;
 
@@ -42,9 +44,12 @@ pub struct Pools {
     /// Connections of one pool.
     most: usize,
     pools: Mutex<HashMap<Owner, Arc<Pool>>>,
+    places: Places,
 }
 
 pub(super) struct Pool {
+    tenant: Tenant,
+    places: Places,
     slots: Arc<Semaphore>,
     idle: Mutex<Idle>,
     pub(super) types: Mutex<HashMap<Oid, Arc<Type>>>,
@@ -52,7 +57,7 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    connections: Vec<(Connection, Instant)>,
+    connections: Vec<(Connection, Instant, Place)>,
     /// Nothing is kept any more.
     closed: bool,
 }
@@ -67,7 +72,7 @@ pub(super) struct Lease {
 impl Pools {
     /// At most so many connections for one credential.
     pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), pools: Mutex::default() }
+        Self { most: most.max(1), pools: Mutex::default(), places: Places::default() }
     }
 
     pub(super) fn of(&self, owner: &Owner) -> Arc<Pool> {
@@ -84,6 +89,8 @@ impl Pools {
             !outdated && (Arc::strong_count(pool) > 1 || !pool.idle.lock().connections.is_empty())
         });
         let pool = Arc::new(Pool {
+            tenant: owner.tenant.clone(),
+            places: self.places.clone(),
             slots: Arc::new(Semaphore::new(self.most)),
             idle: Mutex::default(),
             types: Mutex::default(),
@@ -103,16 +110,16 @@ impl Pool {
 
     fn kept(&self) -> Option<Connection> {
         self.forget_old();
-        self.idle.lock().connections.pop().map(|(connection, _)| connection)
+        self.idle.lock().connections.pop().map(|(connection, ..)| connection)
     }
 
     fn forget_old(&self) {
         let old: Vec<_> = {
             let mut idle = self.idle.lock();
-            let fresh = idle.connections.partition_point(|(_, since)| since.elapsed() >= KEPT_FOR);
+            let fresh = idle.connections.partition_point(|(_, since, _)| since.elapsed() >= KEPT_FOR);
             idle.connections.drain(..fresh).collect()
         };
-        old.into_iter().for_each(|(connection, _)| tidy(connection.close()));
+        old.into_iter().for_each(|(connection, ..)| tidy(connection.close()));
     }
 
     fn close(&self) {
@@ -121,16 +128,17 @@ impl Pool {
             idle.closed = true;
             std::mem::take(&mut idle.connections)
         };
-        all.into_iter().for_each(|(connection, _)| tidy(connection.close()));
+        all.into_iter().for_each(|(connection, ..)| tidy(connection.close()));
     }
 
     fn keep(self: &Arc<Self>, connection: Connection) {
         let mut idle = self.idle.lock();
-        if idle.closed {
+        let place = if idle.closed { None } else { self.places.take(&self.tenant) };
+        let Some(place) = place else {
             drop(idle);
             return tidy(connection.close());
-        }
-        idle.connections.push((connection, Instant::now()));
+        };
+        idle.connections.push((connection, Instant::now(), place));
         drop(idle);
         let pool = Arc::downgrade(self);
         spawn(async move {

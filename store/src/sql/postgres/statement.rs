@@ -3,7 +3,7 @@
 //! Whatever the server gives rows for has rows: what a statement begins with is not looked at. After an error of the
 //! server the exchange is brought to its end, so that the connection can be used again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::str;
 use std::sync::Arc;
 
@@ -249,21 +249,27 @@ const ABOUT: &str = "SELECT t.oid, t.typname, CASE WHEN t.typcategory = 'A' THEN
      coalesce(e.typdelim, ','), coalesce(nullif(e.typbasetype, 0), t.typelem), t.typbasetype \
      FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem WHERE t.oid = ANY($1::oid[])";
 
+/// Types of one server that are remembered, and bytes of what it says about those of a statement.
+const MOST_TYPES: usize = 10_000;
+const MOST_ABOUT: usize = 1 << 20;
+
 async fn types(connection: &mut Connection, pool: &Pool, oids: Vec<Oid>) -> Result<Types, SqlError> {
     let mut found = HashMap::new();
-    let mut unknown = Vec::new();
+    let mut unknown = BTreeSet::new();
     for oid in oids {
         let of = known(oid).map(Arc::new).or_else(|| pool.types.lock().get(&oid).cloned());
         match of {
             Some(of) => {
                 found.insert(oid, of);
             }
-            None if !unknown.contains(&oid.to_string()) => unknown.push(oid.to_string()),
-            None => {}
+            None => {
+                unknown.insert(oid);
+            }
         }
     }
     if !unknown.is_empty() {
         let known_kind = |oid: &str| oid.parse().ok().and_then(known).map_or(Kind::Text, |of| of.kind);
+        let unknown: Vec<String> = unknown.iter().map(Oid::to_string).collect();
         for row in look_up(connection, &format!("{{{}}}", unknown.join(","))).await? {
             let [oid, name, element, delimiter, element_base, base] = row.as_slice() else { continue };
             let kind = match (element.as_str(), base.as_str()) {
@@ -276,7 +282,11 @@ async fn types(connection: &mut Connection, pool: &Pool, oids: Vec<Oid>) -> Resu
             };
             let Ok(oid) = oid.parse::<Oid>() else { continue };
             let of = Arc::new(Type { name: name.clone(), kind });
-            pool.types.lock().insert(oid, of.clone());
+            let mut types = pool.types.lock();
+            if types.len() >= MOST_TYPES {
+                types.clear();
+            }
+            types.insert(oid, of.clone());
             found.insert(oid, of);
         }
     }
@@ -299,11 +309,16 @@ async fn look_up(connection: &mut Connection, oids: &str) -> Result<Vec<Vec<Stri
     frontend::close(b'S', NAME, out).map_err(unwritable)?;
     frontend::sync(out);
     connection.send().await?;
-    let mut rows = Vec::new();
+    let (mut rows, mut heard) = (Vec::new(), 0);
     let mut failed = None;
     loop {
         match connection.receive().await? {
             Message::DataRow(row) => {
+                // A row of nothing takes something too.
+                heard += row.buffer().len() + 64;
+                if heard > MOST_ABOUT {
+                    return Err(out_of_turn());
+                }
                 let text = |range: Option<std::ops::Range<usize>>| {
                     let bytes = range.and_then(|range| row.buffer().get(range)).unwrap_or_default();
                     Ok(String::from_utf8_lossy(bytes).into_owned())

@@ -3,7 +3,9 @@
 //! The messages are those of `postgres-protocol`. A whole driver is not used because drivers ask for values in their binary
 //! form, which has to be known for every type there is; the text form is the same for all of them (decision 12).
 //!
-//! A message larger than [`LARGEST`] is refused before it is read.
+//! A server is not trusted with this one's memory. Until it has let us in, a message has at most [`BEFORE_LOGIN`] bytes;
+//! afterwards one that is no row has at most [`SMALL`], and so has a row without further ado. A larger row waits for
+//! [`Room`] before it is read, and one larger than [`LARGEST`] is refused.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,11 +21,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Re
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use super::super::room::{Room, Taken};
 use super::super::{Fault, SqlError};
 use super::tls::{TlsMode, encrypt};
 
+const BEFORE_LOGIN: u64 = 64 << 10;
+const SMALL: u64 = 1 << 20;
 /// One row with all its values.
-const LARGEST: i32 = 256 << 20;
+const LARGEST: u64 = 64 << 20;
+/// What a row takes while it is read, for each of its bytes: a buffer grows into one of twice its size.
+const WEIGHT: u64 = 2;
+const ROW: u8 = b'D';
 /// Asked of the socket at once.
 const CHUNK: usize = 64 << 10;
 
@@ -52,6 +60,11 @@ pub(super) struct Connection {
     /// What a request to cancel has to know.
     address: SocketAddr,
     key: Option<(i32, i32)>,
+    logged_in: bool,
+    /// Its tenant's.
+    room: Room,
+    /// For the row that was read last.
+    taken: Option<Taken>,
 }
 
 /// What a connection says in return: a message, or why there is none.
@@ -72,14 +85,14 @@ pub(super) fn out_of_turn() -> SqlError {
 
 impl Connection {
     /// Connects to the first address that answers.
-    pub(super) async fn open(server: &Server, addresses: &[SocketAddr]) -> Result<Self, SqlError> {
+    pub(super) async fn open(server: &Server, addresses: &[SocketAddr], room: &Room) -> Result<Self, SqlError> {
         let mut failed = SqlError::Connect("the name has no address".to_owned());
         for address in addresses {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
                     // Without it a small message may wait for the answer to the one before.
                     let _ = stream.set_nodelay(true);
-                    return Self::start(stream, *address, server).await;
+                    return Self::start(stream, *address, server, room.clone()).await;
                 }
                 Err(error) => failed = lost(&error),
             }
@@ -87,7 +100,7 @@ impl Connection {
         Err(failed)
     }
 
-    async fn start(mut stream: TcpStream, address: SocketAddr, server: &Server) -> Result<Self, SqlError> {
+    async fn start(mut stream: TcpStream, address: SocketAddr, server: &Server, room: Room) -> Result<Self, SqlError> {
         let mut outgoing = BytesMut::new();
         let stream = if server.tls == TlsMode::Disable {
             Stream::Plain(stream)
@@ -100,7 +113,8 @@ impl Connection {
                 _ => return Err(SqlError::Connect("the server does not encrypt, and `sslmode` wants it".to_owned())),
             }
         };
-        let mut this = Self { stream, incoming: BytesMut::new(), outgoing, address, key: None };
+        let incoming = BytesMut::new();
+        let mut this = Self { stream, incoming, outgoing, address, key: None, logged_in: false, room, taken: None };
         let parameters = [
             ("user", server.user.as_str()),
             ("database", server.database.as_str()),
@@ -112,6 +126,7 @@ impl Connection {
         frontend::startup_message(parameters, &mut this.outgoing).map_err(unwritable)?;
         this.send().await?;
         this.authenticate(server).await?;
+        this.logged_in = true;
         Ok(this)
     }
 
@@ -171,11 +186,11 @@ impl Connection {
 
     /// The next message that is about what was asked.
     pub(super) async fn receive(&mut self) -> Heard {
+        // Whoever asks for the next message has done with the one before.
+        self.taken = None;
         loop {
-            if let Some(header) = Header::parse(&self.incoming).map_err(|error| lost(&error))?
-                && header.len() > LARGEST
-            {
-                return Err(SqlError::TooLarge(header.len().unsigned_abs().into()));
+            if let Some(header) = Header::parse(&self.incoming).map_err(|error| lost(&error))? {
+                self.make_room(header).await?;
             }
             match Message::parse(&mut self.incoming).map_err(|error| lost(&error))? {
                 Some(Message::NoticeResponse(_) | Message::ParameterStatus(_) | Message::NotificationResponse(_)) => {}
@@ -189,6 +204,23 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// For a message of which the length is known and not much else.
+    async fn make_room(&mut self, header: Header) -> Result<(), SqlError> {
+        let size = u64::from(header.len().unsigned_abs());
+        let most = match (self.logged_in, header.tag()) {
+            (false, _) => BEFORE_LOGIN,
+            (true, ROW) => LARGEST,
+            (true, _) => SMALL,
+        };
+        if size > most {
+            return Err(SqlError::TooLarge(size));
+        }
+        if size > SMALL && self.taken.is_none() {
+            self.taken = Some(self.room.take(size * WEIGHT).await);
+        }
+        Ok(())
     }
 
     /// Runs statements without parameters whose rows nobody wants; answers with the state of the transaction.
@@ -299,3 +331,7 @@ impl AsyncWrite for Stream {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

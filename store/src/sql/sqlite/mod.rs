@@ -26,7 +26,7 @@ use tokio::runtime::Handle;
 
 use super::cells::{Cell, Collector, Shape};
 use super::script::{Token, statements, tokens};
-use super::{Bounds, Column, Done, Fault, Parameters, Request, SqlError};
+use super::{Bounds, Column, Done, Fault, Parameters, Request, SqlError, check_tables};
 use crate::payloads::Payloads;
 
 mod functions;
@@ -157,6 +157,7 @@ impl Script<'_> {
             let ended = self.statement(&mut statement, number, bounds)?;
             bounds = bounds.after(&ended);
             done.push(ended);
+            check_tables(&done)?;
         }
         if whole {
             self.committing.store(true, Ordering::Relaxed);
@@ -218,13 +219,12 @@ fn first_word(text: &str) -> Option<String> {
 
 /// Whether all statements fit into one transaction: there are several, and none of them is about transactions.
 fn is_plain(script: &str) -> bool {
-    let statements = statements(script);
-    let own = |statement: &&str| {
-        let word = first_word(statement).unwrap_or_default();
+    let own = |statement: &str| {
+        let word = first_word(statement.trim_start()).unwrap_or_default();
         // Not `END`, which is also the end of a trigger.
         matches!(word.as_str(), "BEGIN" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "VACUUM")
     };
-    statements.len() > 1 && !statements.iter().any(|statement| own(&statement.trim_start()))
+    statements(script).nth(1).is_some() && !statements(script).any(own)
 }
 
 fn bind(statement: &mut Statement<'_>, parameters: &Parameters, number: u32) -> Result<(), SqlError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::sql::{Hidden, Rows};
+use crate::sql::{Hidden, Room, Rows};
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -43,6 +43,7 @@ fn request(script: &str) -> Request {
         time: Duration::from_secs(60),
         bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
         hidden: Hidden::default(),
+        room: Room::default(),
     }
 }
 

@@ -5,17 +5,21 @@
 //! their thread has ended, even if nobody waits for it any more. They take no part of the guests' memory, which a call
 //! already holds a piece of: whoever waited for more while holding some could wait for ever. What they use at most is
 //! their number times the largest database in memory.
+//!
+//! Memory for large scripts and for large rows is given out in the same way, from two budgets: whoever waits for a row holds
+//! its script and no other row, so that each kind is waited for without holding any of it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use noetl_contract::Tenant;
 use noetl_scrub::Values;
 use noetl_store::payloads::Payloads;
 use noetl_store::sql::postgres::{Owner, Pools, Server, TlsMode};
 use noetl_store::sql::sqlite::{self, Folder, Place};
-use noetl_store::sql::{Done, Hidden, Hide, Request, SqlError};
+use noetl_store::sql::{Done, GiveRoom, Hidden, Hide, Request, Room, SqlError, Taken};
 use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
 
 use crate::caps::masking::{Secrets, owned};
@@ -27,6 +31,11 @@ use crate::state::Identity;
 const MOST_SCRIPTS: usize = 128;
 /// Those of them that run in this process.
 const MOST_LOCAL_SCRIPTS: usize = 16;
+/// Memory for scripts and their parameters, and for rows, of all tenants. What is smaller is not counted: there are no more
+/// of them than calls.
+const SCRIPTS_MEMORY: u64 = 384 << 20;
+const ROWS_MEMORY: u64 = 384 << 20;
+const SMALL_SCRIPT: u64 = 1 << 20;
 const USUAL_PORT: u16 = 5432;
 
 /// What an operator can set.
@@ -51,6 +60,8 @@ pub struct Databases {
     resolver: Resolver,
     scripts: Budget,
     local: Budget,
+    scripts_memory: Budget,
+    rows_memory: Budget,
 }
 
 /// Why a script has no answer.
@@ -86,6 +97,16 @@ impl Databases {
             resolver: Resolver::new(addresses),
             scripts: Budget::new(0, 0, MOST_SCRIPTS),
             local: Budget::new(0, 0, MOST_LOCAL_SCRIPTS),
+            scripts_memory: Budget::new(SCRIPTS_MEMORY, 0, 0),
+            rows_memory: Budget::new(ROWS_MEMORY, 0, 0),
+        }
+    }
+
+    /// Memory for a script of this weight.
+    pub(crate) async fn room(&self, tenant: &Tenant, weight: u64) -> Option<Reservation> {
+        match weight {
+            0..=SMALL_SCRIPT => None,
+            weight => Some(self.scripts_memory.reserve(tenant, weight, 0, false).await),
         }
     }
 
@@ -94,7 +115,7 @@ impl Databases {
         wallet: &dyn Wallet,
         who: &Identity,
         alias: &str,
-        request: &Request,
+        request: Request,
         payloads: &Payloads,
     ) -> Result<Vec<Done>, Problem> {
         let (_slot, time) = slot(&self.scripts, who, request.time).await?;
@@ -121,7 +142,8 @@ impl Databases {
             })
         });
         // Now that the credential was opened, it is known too.
-        let request = Request { time, hidden: hidden(&who.tenant), ..request.clone() };
+        let room = Room::of(Arc::new(RoomOf(self.rows_memory.clone(), who.tenant.clone())));
+        let request = Request { time, hidden: hidden(&who.tenant), room, ..request };
         Ok(self.pools.run(&owner, &server, addresses, &request, payloads).await?)
     }
 
@@ -158,6 +180,16 @@ impl Databases {
         let (slot, time) = slot(&self.local, who, request.time).await?;
         let request = Request { time, hidden: hidden(&who.tenant), ..request };
         Ok(sqlite::run(place, request, payloads.clone(), slot).await?)
+    }
+}
+
+/// A tenant's memory for rows.
+struct RoomOf(Budget, Tenant);
+
+impl GiveRoom for RoomOf {
+    fn take(&self, bytes: u64) -> BoxFuture<'static, Taken> {
+        let (budget, tenant) = (self.0.clone(), self.1.clone());
+        Box::pin(async move { Box::new(budget.reserve(&tenant, bytes, 0, false).await) as Taken })
     }
 }
 

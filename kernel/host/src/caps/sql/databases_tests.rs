@@ -53,6 +53,7 @@ fn script(text: &str) -> Request {
         time: Duration::from_secs(60),
         bounds: Bounds { inline: 1 << 20, most: 1 << 30 },
         hidden: Hidden::default(),
+        room: Room::default(),
     }
 }
 
@@ -70,7 +71,7 @@ impl Scene {
 
     async fn postgres(&self, wallet: &OneCredential, alias: &str, private: bool) -> Problem {
         let databases = Databases::new(Addresses { private }, SqlOptions::default());
-        let answered = databases.postgres(wallet, &who(), alias, &script("select 1"), &self.payloads).await;
+        let answered = databases.postgres(wallet, &who(), alias, script("select 1"), &self.payloads).await;
         let Err(problem) = answered else { panic!("nobody is at port 1") };
         problem
     }

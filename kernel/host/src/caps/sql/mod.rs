@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use noetl_store::sql::{Bounds, Done, Hidden, Parameters, Request, Rows, SqlError, TABLE_TYPE, placed};
+use noetl_store::sql::{Bounds, Done, Hidden, Parameters, Request, Room, Rows, SqlError, TABLE_TYPE, placed};
 use serde_json::Value;
 
 use super::masking::Secrets;
@@ -15,6 +15,7 @@ use crate::bindings::noetl::sql::sql as wit;
 use crate::state::CallState;
 
 mod databases;
+mod sizes;
 
 pub(crate) use databases::Problem;
 pub use databases::{Databases, SqlOptions};
@@ -36,16 +37,25 @@ impl CallState {
         &mut self,
         request: wit::Request,
     ) -> wasmtime::Result<Result<Vec<wit::Outcome>, wit::SqlError>> {
+        let weight = match sizes::weight(&request) {
+            Ok(weight) => weight,
+            Err(error) => return Ok(Err(wit::SqlError::Invalid(error))),
+        };
+        let drivers = self.drivers.clone();
+        // Before anything is read of it, and until it has been answered.
+        let Ok(_room) = tokio::time::timeout(self.time_left(), drivers.sql.room(&self.identity.tenant, weight)).await
+        else {
+            return Ok(Err(wit::SqlError::Timeout));
+        };
         let database = request.database.clone();
         let request = match self.script(request) {
             Ok(request) => request,
             Err(error) => return Ok(Err(wit::SqlError::Invalid(error.to_owned()))),
         };
-        let drivers = self.drivers.clone();
         let (who, payloads) = (self.identity.clone(), &drivers.payloads);
         let done = match &database {
             wit::Database::Credential(alias) => {
-                drivers.sql.postgres(drivers.wallet.as_ref(), &who, alias, &request, payloads).await
+                drivers.sql.postgres(drivers.wallet.as_ref(), &who, alias, request, payloads).await
             }
             wit::Database::File(name) => drivers.sql.file(&who, name, request, payloads).await,
             wit::Database::Memory => drivers.sql.memory(&who, request, payloads).await,
@@ -53,8 +63,9 @@ impl CallState {
         match done {
             Ok(done) => {
                 let secrets = Secrets::of(&self.identity.tenant);
-                let outcomes = done.into_iter().map(|done| self.outcome(&secrets, done));
-                Ok(Ok(outcomes.collect::<wasmtime::Result<_>>()?))
+                let outcomes: wasmtime::Result<Vec<_>> =
+                    done.into_iter().map(|done| self.outcome(&secrets, done)).collect();
+                Ok(outcomes?.into_iter().collect())
             }
             Err(problem) => Ok(Err(masked(&Secrets::of(&self.identity.tenant), problem.into()))),
         }
@@ -82,31 +93,35 @@ impl CallState {
             time: asked.min(self.time_left()),
             bounds: Bounds {
                 inline: request.inline_bytes.map_or(USUAL_INLINE, u64::from).min(MOST_INLINE),
-                most: self.drivers.max_payload,
+                most: self.drivers.max_payload.min(self.temporary.left()),
             },
             // Filled in where the credential was opened.
             hidden: Hidden::default(),
+            room: Room::default(),
         })
     }
 
     /// Rows and names of columns are without secrets already; all else a server can say anything with.
-    fn outcome(&mut self, secrets: &Secrets, done: Done) -> wasmtime::Result<wit::Outcome> {
+    fn outcome(&mut self, secrets: &Secrets, done: Done) -> wasmtime::Result<Result<wit::Outcome, wit::SqlError>> {
         let rows = match done.rows {
             None => None,
             Some(Rows::Json(text)) => Some(wit::Rows::Json(text)),
-            Some(Rows::Table(table)) => Some(wit::Rows::Table(self.hand_out(Payload::sealed(table, TABLE_TYPE))?)),
+            Some(Rows::Table(table)) => match Payload::sealed(table, TABLE_TYPE).counted(&self.temporary) {
+                Ok(table) => Some(wit::Rows::Table(self.hand_out(table)?)),
+                Err(error) => return Ok(Err(wit::SqlError::Invalid(error))),
+            },
         };
         let column = |column: noetl_store::sql::Column| {
             let kind = secrets.masked(column.kind);
             wit::Column { name: column.name, kind }
         };
-        Ok(wit::Outcome {
+        Ok(Ok(wit::Outcome {
             status: secrets.masked(done.status),
             affected: done.affected,
             columns: done.columns.into_iter().map(column).collect(),
             row_count: done.row_count,
             rows,
-        })
+        }))
     }
 }
 
