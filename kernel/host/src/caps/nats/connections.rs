@@ -9,10 +9,10 @@
 //! encrypted, however a playbook writes it.
 //!
 //! At most [`MOST`] are kept, and at most [`MOST_OF_ONE`] of a tenant's; the one that was not used for the longest goes first,
-//! and so does what was not used for [`UNUSED`]. It is closed when its last call ends.
+//! and what was not used for [`UNUSED`] goes by itself. It is closed when its last call ends.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -52,7 +52,7 @@ struct Server {
 /// All of them.
 pub struct Connections {
     resolver: Resolver,
-    kept: Mutex<LruCache<Key, Kept>>,
+    kept: Arc<Mutex<LruCache<Key, Kept>>>,
     functions: Budget,
 }
 
@@ -65,7 +65,7 @@ impl Connections {
     pub fn new(addresses: Addresses) -> Self {
         Self {
             resolver: Resolver::new(addresses),
-            kept: Mutex::new(LruCache::new(MOST)),
+            kept: Arc::new(Mutex::new(LruCache::new(MOST))),
             functions: Budget::new(0, 0, MOST_FUNCTIONS),
         }
     }
@@ -104,15 +104,35 @@ impl Connections {
         let mut kept = self.kept.lock();
         make_room(&mut kept, &key.tenant, Instant::now());
         kept.put(key, Kept { nats: open.clone(), used: Instant::now() });
+        drop(kept);
+        tokio::spawn(close_unused(Arc::downgrade(&self.kept), Arc::downgrade(&open)));
         Ok(open)
+    }
+}
+
+/// Looks after one connection until it is not kept any more, or its owner is gone.
+async fn close_unused(kept: Weak<Mutex<LruCache<Key, Kept>>>, which: Weak<Nats>) {
+    let mut pause = UNUSED;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(kept) = kept.upgrade() else { return };
+        let mut kept = kept.lock();
+        forget_unused(&mut kept, Instant::now());
+        let own = kept.iter().find(|(_, kept)| Weak::as_ptr(&which) == Arc::as_ptr(&kept.nats));
+        let Some((_, own)) = own else { return };
+        pause = UNUSED.saturating_sub(own.used.elapsed()) + Duration::from_secs(1);
+    }
+}
+
+fn forget_unused(kept: &mut LruCache<Key, Kept>, now: Instant) {
+    while kept.peek_lru().is_some_and(|(_, oldest)| now.saturating_duration_since(oldest.used) > UNUSED) {
+        kept.pop_lru();
     }
 }
 
 /// For one more of the tenant's.
 fn make_room(kept: &mut LruCache<Key, Kept>, tenant: &Tenant, now: Instant) {
-    while kept.peek_lru().is_some_and(|(_, oldest)| now.saturating_duration_since(oldest.used) > UNUSED) {
-        kept.pop_lru();
-    }
+    forget_unused(kept, now);
     // The first is the one used last.
     let own: Vec<Key> = kept.iter().map(|(key, _)| key).filter(|key| key.tenant == *tenant).cloned().collect();
     own.iter().skip(MOST_OF_ONE - 1).for_each(|key| drop(kept.pop(key)));

@@ -131,11 +131,11 @@ impl wit::Host for CallState {
 
     async fn object_get(&mut self, at: wit::Server, bucket: String, name: String) -> Answer<Option<Resource<Payload>>> {
         let (payloads, most) = (self.drivers.payloads.clone(), self.drivers.max_payload);
-        let (length, tenant) = (name.len(), self.identity.tenant.clone());
+        let (length, tenant, temporary) = (name.len(), self.identity.tenant.clone(), self.temporary.clone());
         let get = |nats: Arc<Nats>| async move {
             let Some(bytes) = nats.object_get(&bucket, &name).await? else { return Ok(None) };
             let mut bytes = Secrets::of(&tenant).mask_pieces(bytes);
-            let mut writer = Writer::new(OBJECT_TYPE, most);
+            let mut writer = Writer::new(OBJECT_TYPE, most).of(&temporary);
             while let Some(piece) = bytes.next().await {
                 let piece = piece.map_err(|error| NatsError::Unavailable(error.to_string()))?;
                 writer.write(&payloads, &piece).await.map_err(unwritten)?;
