@@ -19,6 +19,7 @@ use crate::payloads::SealedPayload;
 
 mod cells;
 mod hidden;
+mod listed;
 mod named;
 pub mod placed;
 pub mod postgres;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use noetl_store::sql::{Bounds, Request, Rows, SqlError, TABLE_TYPE};
 use serde_json::json;
 
-use crate::base::{Base, rows, script};
+use crate::base::{Base, list, rows, script};
 
 #[tokio::test]
 async fn every_statement_that_gives_rows_has_them() {
@@ -53,6 +53,41 @@ async fn a_script_is_one_transaction_unless_it_says_otherwise() {
     assert!(matches!(late, SqlError::Sql(fault) if fault.sqlstate == "23505" && fault.statement == 2));
     let wrong = base.run(script("SELECT 1;\nSELECT nothing FROM t")).await.expect_err("no column");
     assert!(matches!(wrong, SqlError::Sql(fault) if (fault.statement, fault.position) == (2, Some(8))));
+}
+
+#[tokio::test]
+async fn a_list_of_values_belongs_to_the_whole_script() {
+    let base = Base::start();
+    let text = "create temp table t (id int, name text, n numeric); insert into t values ($1, $2, $3), ($4, $2, $3); \
+                update t set name = $5 where id = $4; select id, name, n from t where n > $3::numeric - 1 order by id; \
+                prepare q as select $1::int; execute q(9); select $3::numeric; select $5::text, $1::int";
+    let request = Request { parameters: list(json!([1, "one", 2.5, 4, "four"])), ..script(text) };
+    let done = base.run(request).await.expect("runs");
+    assert_eq!(rows(&done[3]), json!([{"id": 1, "name": "one", "n": 2.5}, {"id": 4, "name": "four", "n": 2.5}]));
+    assert_eq!(rows(&done[5]), json!([{"int4": 9}]), "which has a parameter of its own");
+    assert_eq!(rows(&done[7]), json!([{"text": "four", "int4": 1}]));
+    let request = Request { parameters: list(json!([1, "x"])), ..script("select $1::int; select 1, $2::int") };
+    let refused = base.run(request).await.expect_err("no number").to_string();
+    assert!(refused.contains("statement 2, parameter 2") || refused.contains("statement 2: "), "{refused}");
+    let request = Request { parameters: list(json!([1])), ..script("select 1; select $2::int") };
+    let refused = base.run(request).await.expect_err("not given").to_string();
+    assert_eq!(refused, "statement 2 uses $2, and 1 parameters are given");
+}
+
+#[tokio::test]
+async fn a_script_that_has_committed_is_not_said_to_have_done_nothing() {
+    let base = Base::start();
+    base.run(script("create table t (id int)")).await.expect("runs");
+    let cut = "select pg_terminate_backend(pg_backend_pid())";
+    let lost = base.run(script(&format!("insert into t values (1); commit; insert into t values (2); {cut}"))).await;
+    assert!(matches!(lost, Err(SqlError::Lost(_))), "{lost:?}");
+    let undone = base.run(script(&format!("insert into t values (3); {cut}"))).await;
+    assert!(matches!(undone, Err(SqlError::Connect(_))), "{undone:?}");
+    let late =
+        Request { time: Duration::from_secs(2), ..script("insert into t values (4); commit; select pg_sleep(60)") };
+    let lost = base.run(late).await;
+    assert!(matches!(lost, Err(SqlError::Lost(_))), "{lost:?}");
+    assert_eq!(base.rows("select id from t order by id").await, json!([{"id": 1}, {"id": 2}, {"id": 4}]));
 }
 
 /// Statements that run now, by what they say.

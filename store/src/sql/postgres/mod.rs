@@ -8,12 +8,13 @@
 //! it is asked to from outside.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use super::script::statements;
-use super::{Done, Parameters, Request, SqlError, check_tables, named};
+use super::script::{Token, statements, tokens};
+use super::{Done, Parameters, Request, SqlError, check_tables, listed, named};
 use crate::payloads::Payloads;
 
 mod kept;
@@ -46,13 +47,14 @@ impl Pools {
         payloads: &Payloads,
     ) -> Result<Vec<Done>, SqlError> {
         let statements = split(request)?;
-        let run = Run { request, statements: &statements, payloads };
+        let run = Run { request, statements: &statements, payloads, committed: AtomicBool::new(false) };
         let running = async {
             let mut lease = self.of(owner).lease().await?;
             run.begin(&mut lease, server, addresses).await?;
             run.to_the_end(lease).await
         };
-        tokio::time::timeout(request.time + AFTER_ITS_TIME, running).await.unwrap_or(Err(SqlError::Timeout))
+        let ended = tokio::time::timeout(request.time + AFTER_ITS_TIME, running).await;
+        ended.unwrap_or_else(|_| Err(run.out_of_time()))
     }
 }
 
@@ -73,12 +75,16 @@ fn split(request: &Request) -> Result<Vec<Statement<'_>>, SqlError> {
     let statement = |(place, text): (usize, &str)| {
         let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
         Ok(match &request.parameters {
-            Parameters::None => Statement { number, text: text.to_owned(), values: Vec::new() },
-            Parameters::Positional(list) => Statement { number, text: text.to_owned(), values: list.iter().collect() },
+            Parameters::None => Statement { number, text: text.to_owned(), values: Vec::new(), places: Vec::new() },
+            Parameters::Positional(list) => {
+                let listed::Renumbered { text, values, places } = listed::renumbered(text, list)
+                    .map_err(|reason| SqlError::Invalid(format!("statement {number} {reason}")))?;
+                Statement { number, text, values, places }
+            }
             Parameters::Named(fields) => {
                 let (text, values) = named::numbered(text, fields)
                     .map_err(|reason| SqlError::Invalid(format!("statement {number}: {reason}")))?;
-                Statement { number, text, values }
+                Statement { number, text, values, places: Vec::new() }
             }
         })
     };
@@ -89,6 +95,9 @@ struct Run<'r> {
     request: &'r Request,
     statements: &'r [Statement<'r>],
     payloads: &'r Payloads,
+    /// Whether the script has ended the transaction it was begun with, so that what it did until then may be there for
+    /// good.
+    committed: AtomicBool,
 }
 
 impl Run<'_> {
@@ -140,6 +149,9 @@ impl Run<'_> {
         let mut state = b'I';
         let mut bounds = self.request.bounds;
         for statement in self.statements {
+            if self.is_transaction() && is_commit(&statement.text) {
+                self.committed.store(true, Ordering::Relaxed);
+            }
             let pool = lease.pool.clone();
             let Request { objects, hidden, .. } = self.request;
             let taking = Taking { objects: *objects, bounds, hidden, payloads: self.payloads };
@@ -148,6 +160,10 @@ impl Run<'_> {
                     bounds = bounds.after(&ended);
                     done.push(ended);
                     state = after;
+                    // Each of the statements that follow is a transaction by itself.
+                    if self.is_transaction() && state == b'I' {
+                        self.committed.store(true, Ordering::Relaxed);
+                    }
                 }
                 Err(error) => return Err(self.failed(lease, error, false)),
             }
@@ -182,16 +198,36 @@ impl Run<'_> {
                 lease.give_back(!committing && self.is_transaction());
                 match fault.sqlstate.as_str() {
                     // Query cancelled.
-                    "57014" => SqlError::Timeout,
+                    "57014" => self.out_of_time(),
                     // The server goes down or was told to end the connection.
+                    "57P01" | "57P02" | "57P03" if self.has_committed() => SqlError::Lost(fault.message),
                     "57P01" | "57P02" | "57P03" => SqlError::Connect(fault.message),
                     _ => SqlError::Sql(fault),
                 }
             }
-            SqlError::Connect(reason) if committing || !self.is_transaction() => SqlError::Lost(reason),
+            SqlError::Connect(reason) if committing || !self.is_transaction() || self.has_committed() => {
+                SqlError::Lost(reason)
+            }
             other => other,
         }
     }
+
+    fn has_committed(&self) -> bool {
+        self.committed.load(Ordering::Relaxed)
+    }
+
+    fn out_of_time(&self) -> SqlError {
+        match self.has_committed() {
+            true => SqlError::Lost("the time was over after a COMMIT of the script's own".to_owned()),
+            false => SqlError::Timeout,
+        }
+    }
+}
+
+/// Whether a statement makes what was done so far durable.
+fn is_commit(statement: &str) -> bool {
+    let first = tokens(statement).find(|(token, _)| *token == Token::Word);
+    first.is_some_and(|(_, word)| word.eq_ignore_ascii_case("commit") || word.eq_ignore_ascii_case("end"))
 }
 
 #[cfg(test)]
@@ -224,6 +260,10 @@ mod tests {
         named.parameters = Parameters::Named(json!({"a": 1}).as_object().expect("an object").clone());
         let refused = split(&named).err().expect("not given").to_string();
         assert!(refused.contains("statement 2") && refused.contains("`b`"), "{refused}");
+        let mut listed = request("select $1; select $3");
+        listed.parameters = Parameters::Positional(vec![json!(1), json!(2)]);
+        let refused = split(&listed).err().expect("not given").to_string();
+        assert_eq!(refused, "statement 2 uses $3, and 2 parameters are given");
     }
 
     #[test]
@@ -234,7 +274,8 @@ mod tests {
         let payloads = Payloads::open(payloads.path()).expect("a store");
         let wanted = |request: &Request| {
             let statements = split(request).expect("statements");
-            Run { request, statements: &statements, payloads: &payloads }.wanted()
+            let committed = AtomicBool::new(false);
+            Run { request, statements: &statements, payloads: &payloads, committed }.wanted()
         };
         let text = wanted(&request);
         assert!(text.contains("SET search_path TO \"a\"\"b\", \"public\"") && !text.contains("BEGIN"), "{text}");

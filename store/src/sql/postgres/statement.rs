@@ -27,6 +27,8 @@ pub(super) struct Statement<'v> {
     pub(super) number: u32,
     pub(super) text: String,
     pub(super) values: Vec<&'v Value>,
+    /// The numbers its author gave the values, if they are not counted from 1.
+    pub(super) places: Vec<usize>,
 }
 
 /// What becomes of its rows.
@@ -125,7 +127,8 @@ impl Statement<'_> {
             )));
         }
         let text = |(place, (oid, value)): (usize, (&Oid, &&Value))| {
-            let wrong = |reason| SqlError::Invalid(format!("statement {number}, parameter {}: {reason}", place + 1));
+            let told = self.places.get(place).copied().unwrap_or(place + 1);
+            let wrong = |reason| SqlError::Invalid(format!("statement {number}, parameter {told}: {reason}"));
             let text = bound(value, &types.get(*oid).kind).map_err(wrong)?;
             match text.as_ref().is_some_and(|text| text.contains('\0')) {
                 true => Err(wrong("there is a zero byte in it, which the server has no place for".to_owned())),

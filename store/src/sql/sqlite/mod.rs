@@ -19,19 +19,19 @@ use std::time::{Duration, Instant};
 
 use noetl_contract::Tenant;
 use rusqlite::fallible_iterator::FallibleIterator as _;
-use rusqlite::types::{Value as Stored, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, Statement};
-use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::cells::{Cell, Collector, Shape};
 use super::script::{Token, statements, tokens};
-use super::{Bounds, Column, Done, Fault, Parameters, Request, SqlError, check_tables};
+use super::{Bounds, Column, Done, Fault, Request, SqlError, check_tables};
 use crate::payloads::Payloads;
 
 mod functions;
 mod guard;
 mod meter;
+mod places;
 
 /// Which database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,12 +140,14 @@ impl Script<'_> {
         if self.request.schema.is_some() {
             return Err(SqlError::Invalid("SQLite has no schemas to choose from".to_owned()));
         }
+        places::check(&self.request.script, &self.request.parameters)?;
         let whole = self.request.transaction && is_plain(&self.request.script);
         if whole {
             self.connection.execute_batch("BEGIN IMMEDIATE").map_err(|error| wrong(error, 0))?;
         }
         let mut done: Vec<Done> = Vec::new();
         let mut bounds = self.request.bounds;
+        let mut taken = 0;
         let mut batch = Batch::new(self.connection, &self.request.script);
         loop {
             let number = u32::try_from(done.len() + 1).unwrap_or(u32::MAX);
@@ -154,7 +156,7 @@ impl Script<'_> {
             }
             self.limit.begin_statement();
             let Some(mut statement) = batch.next().map_err(|error| wrong(error, number))? else { break };
-            let ended = self.statement(&mut statement, number, bounds)?;
+            let ended = self.statement(&mut statement, number, bounds, &mut taken)?;
             bounds = bounds.after(&ended);
             done.push(ended);
             check_tables(&done)?;
@@ -173,9 +175,17 @@ impl Script<'_> {
         }
     }
 
-    fn statement(&self, statement: &mut Statement<'_>, number: u32, bounds: Bounds) -> Result<Done, SqlError> {
+    /// `taken`: how many values of the list the statements so far have.
+    fn statement(
+        &self,
+        statement: &mut Statement<'_>,
+        number: u32,
+        bounds: Bounds,
+        taken: &mut usize,
+    ) -> Result<Done, SqlError> {
+        // Before values are part of it.
         let verb = statement.expanded_sql().as_deref().and_then(first_word).unwrap_or_default();
-        bind(statement, &self.request.parameters, number)?;
+        *taken += places::bind(statement, &self.request.parameters, number, *taken)?;
         let before = self.connection.total_changes();
         let writes = !statement.readonly();
         let ends = matches!(verb.as_str(), "COMMIT" | "END" | "RELEASE");
@@ -225,43 +235,6 @@ fn is_plain(script: &str) -> bool {
         matches!(word.as_str(), "BEGIN" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "VACUUM")
     };
     statements(script).nth(1).is_some() && !statements(script).any(own)
-}
-
-fn bind(statement: &mut Statement<'_>, parameters: &Parameters, number: u32) -> Result<(), SqlError> {
-    let invalid = |text: String| SqlError::Invalid(format!("statement {number}: {text}"));
-    for place in 1..=statement.parameter_count() {
-        let name = statement.parameter_name(place).map(str::to_owned);
-        let value = match (parameters, &name) {
-            (Parameters::Named(fields), Some(name)) if !name.starts_with('?') => fields.get(&name[1..]),
-            (Parameters::Positional(list), None) => list.get(place - 1),
-            // `?3`, and `$3` as other databases write it.
-            (Parameters::Positional(list), Some(name)) => {
-                name[1..].parse::<usize>().ok().and_then(|wanted| list.get(wanted.checked_sub(1)?))
-            }
-            _ => None,
-        };
-        let value = value.ok_or_else(|| {
-            let name = name.unwrap_or_else(|| format!("?{place}"));
-            invalid(format!("the parameter `{name}` is used and not given"))
-        })?;
-        statement.raw_bind_parameter(place, stored(value)).map_err(|error| wrong(error, number))?;
-    }
-    Ok(())
-}
-
-fn stored(value: &Value) -> Stored {
-    match value {
-        Value::Null => Stored::Null,
-        Value::Bool(flag) => Stored::Integer(i64::from(*flag)),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => Stored::Integer(whole),
-            (None, Some(float)) if number.is_f64() => Stored::Real(float),
-            // A whole number beyond what the database holds keeps its digits.
-            _ => Stored::Text(number.to_string()),
-        },
-        Value::String(text) => Stored::Text(text.clone()),
-        Value::Array(_) | Value::Object(_) => Stored::Text(value.to_string()),
-    }
 }
 
 fn cell(value: ValueRef<'_>) -> Cell<'_> {

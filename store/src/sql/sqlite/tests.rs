@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::sql::{Hidden, Room, Rows};
+use crate::sql::{Hidden, Parameters, Room, Rows};
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -83,6 +83,27 @@ async fn parameters_are_given_by_place_or_by_name() {
     assert_eq!(rows(&done[0]), json!([{"a": "x", "b": 2.5, "c": "x", "d": ":a"}]));
     let missing = scene.run_with(Place::Memory, "select :c", fields).await.expect_err("not given");
     assert!(matches!(missing, SqlError::Invalid(text) if text.contains("`:c`")));
+}
+
+#[tokio::test]
+async fn places_are_counted_through_the_script() {
+    let scene = Scene::new();
+    let script =
+        "create table t (id int, name text); insert into t values (?, ?), (?, ?); update t set name = ? where id = ?;
+        select ?1 first, $6 last; select id, name from t where id > ? order by id";
+    let values = || vec![json!(1), json!("one"), json!(2), json!("two"), json!("deux"), json!(2)];
+    let all = Parameters::Positional(values().into_iter().chain([json!(0)]).collect());
+    let done = scene.run_with(Place::Memory, script, all).await.expect("runs");
+    assert_eq!(rows(&done[3]), json!([{"first": 1, "last": 2}]));
+    assert_eq!(rows(&done[4]), json!([{"id": 1, "name": "one"}, {"id": 2, "name": "deux"}]));
+    let short = scene.run_with(Place::Memory, script, Parameters::Positional(values())).await.expect_err("too few");
+    assert!(matches!(&short, SqlError::Invalid(text) if text.contains("`?7`")), "{short}");
+    let long = Parameters::Positional(vec![json!(1), json!(2), json!(3)]);
+    let refused = scene.run_with(Place::Memory, "select ?; select ?, '?' -- ?", long).await.expect_err("too many");
+    assert!(matches!(&refused, SqlError::Invalid(text) if text.contains("2 places")), "{refused}");
+    let some = Parameters::Positional(vec![json!(1), json!(2), json!(3)]);
+    let done = scene.run_with(Place::Memory, "select ?3 c", some).await.expect("which leaves some out");
+    assert_eq!(rows(&done[0]), json!([{"c": 3}]));
 }
 
 #[tokio::test]
