@@ -32,10 +32,17 @@ const KNOWN: [&str; 11] = [
 pub struct Options {
     action: Option<String>,
     encoding: Option<String>,
+    #[serde(deserialize_with = "given")]
     value: Option<Value>,
+    #[serde(deserialize_with = "given")]
     data: Option<Value>,
     media_type: Option<String>,
     input: Option<Map<String, Value>>,
+}
+
+/// A field that is written, be it null.
+fn given<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(field).map(Some)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +174,9 @@ mod tests {
         assert_eq!(put(json!({"action": "put", "data": "eA==", "encoding": "base64"})).1, "x");
         assert_eq!(put(json!({"action": "put", "value": "x", "encoding": "json"})).1, "\"x\"");
         assert_eq!(put(json!({"action": "put", "value": "x", "media_type": "text/csv"})).0, "text/csv");
+        for null in [json!({"action": "put", "value": null}), json!({"action": "put", "input": {"data": null}})] {
+            assert_eq!(put(null), ("application/json".to_owned(), "null".to_owned()));
+        }
         assert!(ask(json!({"action": "put"})).is_err());
     }
 
