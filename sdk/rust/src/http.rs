@@ -20,6 +20,9 @@ use crate::redirect;
 /// A word to the host, which takes it off before anything is sent.
 const TLS_HEADER: &str = "noetl-tls";
 
+/// The largest body that is kept for a redirect.
+const SENT_AGAIN: u64 = 1 << 20;
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -57,7 +60,7 @@ impl From<Error> for Failure {
             Error::Timeout => Self::retryable("timeout", error),
             Error::TooLarge(_) => Self::new("too_large", error),
             Error::Failed(ref reason) => match kind_of(reason) {
-                "tls" => Self::new("tls", error),
+                kind @ ("tls" | "redirect") => Self::new(kind, error),
                 kind => Self::retryable(kind, error),
             },
             Error::Payload(error) => error.into(),
@@ -65,10 +68,10 @@ impl From<Error> for Failure {
     }
 }
 
-/// What failed, as the host says it in front of the reason: `connect: ...`. A certificate that is not good is not better at
-/// the next attempt; everything else may be.
+/// What failed, as it is said in front of the reason: `connect: ...`. A certificate that is not good is not better at the
+/// next attempt, and redirects lead where they led; everything else may be.
 fn kind_of(reason: &str) -> &'static str {
-    let known = ["connect", "dns", "tls"];
+    let known = ["connect", "dns", "tls", "redirect"];
     let said = reason.split(':').next().unwrap_or_default();
     known.into_iter().find(|kind| *kind == said).unwrap_or("http_failed")
 }
@@ -129,7 +132,8 @@ impl Request {
     }
 
     /// Follow up to this many redirects. Each hop must be allowed by `http.allow` like the first request. To another
-    /// origin only harmless headers go along; a body is never sent again; `https` never becomes `http`.
+    /// origin only harmless headers go along; `https` never becomes `http`. A body of up to 1 MiB is sent again where a
+    /// server of the same origin asks for that (307, 308); otherwise such a redirect is the answer.
     pub fn follow(mut self, most: u32) -> Self {
         self.redirects = most;
         self
@@ -177,6 +181,11 @@ impl Request {
         loop {
             let (method, url, headers) = (request.method.clone(), request.url.clone(), request.headers.clone());
             let (has_body, timeout_ms) = (request.body.is_some(), request.timeout_ms);
+            // What is sent is gone, so it is copied before.
+            let again = match &request.body {
+                Some(body) if redirects > 0 && body.size() <= SENT_AGAIN => Some(copy(body)?),
+                _ => None,
+            };
             let http_client::Response { status, headers: answered, body } = http_client::send(request)?;
             let answer = Response { status, headers: answered, body };
             if redirects == 0 {
@@ -186,14 +195,25 @@ impl Request {
             let hop = hop.map_err(|redirect::Refused::Downgrade(to)| {
                 Error::Denied(format!("`{url}` redirects to `{to}`, which is not encrypted"))
             })?;
-            let Some(redirect::Hop { method, url, headers }) = hop else { return Ok(answer) };
+            let Some(redirect::Hop { method, url, headers, body }) = hop else { return Ok(answer) };
+            if body && again.is_none() {
+                return Ok(answer);
+            }
             if hops == redirects {
-                return Err(Error::Failed(format!("more than {redirects} redirects; the next is to `{url}`")));
+                return Err(Error::Failed(format!("redirect: more than {redirects} of them; the next is to `{url}`")));
             }
             hops += 1;
-            request = http_client::Request { method, url, headers, body: None, timeout_ms };
+            let body = again.filter(|_| body);
+            request = http_client::Request { method, url, headers, body, timeout_ms };
         }
     }
+}
+
+/// The same payload once more, without its bytes entering the guest.
+fn copy(body: &Payload) -> Result<Payload, Error> {
+    let mut writer = payload::Writer::new(&body.media_type());
+    writer.splice(body, 0, body.size())?;
+    Ok(writer.finish()?)
 }
 
 /// What came back.
@@ -262,6 +282,7 @@ mod tests {
         assert_eq!(code("connect: refused"), ("connect".to_owned(), true));
         assert_eq!(code("dns: no such name"), ("dns".to_owned(), true));
         assert_eq!(code("tls: unknown issuer"), ("tls".to_owned(), false));
-        assert_eq!(code("more than 5 redirects: x"), ("http_failed".to_owned(), true));
+        assert_eq!(code("redirect: more than 5 of them"), ("redirect".to_owned(), false));
+        assert_eq!(code("the connection was reset"), ("http_failed".to_owned(), true));
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Hop {
     pub(crate) method: String,
     pub(crate) url: String,
     pub(crate) headers: Vec<(String, String)>,
+    /// Whether the body is sent there too.
+    pub(crate) body: bool,
 }
 
 /// Why a redirect is not followed although it could be.
@@ -27,8 +29,8 @@ pub(crate) enum Refused {
     Downgrade(String),
 }
 
-/// The request an answer redirects to; none when it does not redirect, or when following it would send a body again,
-/// which is its owner's to decide.
+/// The request an answer redirects to; none when it does not redirect, or when following it would send a body to whom it
+/// was not meant for. A server that says 307 or 308 has not taken the body, so within its origin it is sent again.
 pub(crate) fn next(
     sent: (&str, &str, &[(String, String)]),
     has_body: bool,
@@ -38,24 +40,25 @@ pub(crate) fn next(
     let (method, url, headers) = sent;
     let Some(location) = location.filter(|_| matches!(status, 301..=303 | 307 | 308)) else { return Ok(None) };
     let becomes_get = status == 303 && method != "HEAD" || matches!(status, 301 | 302) && method == "POST";
+    let to = join(url, location);
+    let same_origin = origin(url).eq_ignore_ascii_case(origin(&to));
+    let body = has_body && same_origin && matches!(status, 307 | 308);
     // A `PUT` that goes on without its body would empty what it was to replace.
-    if has_body && !becomes_get {
+    if has_body && !becomes_get && !body {
         return Ok(None);
     }
-    let to = join(url, location);
     if is_https(url) && !is_https(&to) {
         return Err(Refused::Downgrade(to));
     }
     let method = if becomes_get { "GET" } else { method };
-    let same_origin = origin(url).eq_ignore_ascii_case(origin(&to));
     let goes_along = |name: &str| {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
-        (same_origin || SAFE.iter().any(|safe| is(safe))) && !(has_body && is("content-type"))
+        (same_origin || SAFE.iter().any(|safe| is(safe))) && (body || !(has_body && is("content-type")))
     };
     // A harmless name can have a secret as its value, and the host would refuse to send that elsewhere.
     let stays = |value: &str| !same_origin && value.contains(PLACEHOLDER);
     let headers = headers.iter().filter(|(name, value)| goes_along(name) && !stays(value)).cloned().collect();
-    Ok(Some(Hop { method: method.to_owned(), url: to, headers }))
+    Ok(Some(Hop { method: method.to_owned(), url: to, headers, body }))
 }
 
 fn is_https(url: &str) -> bool {
@@ -144,17 +147,23 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_never_sent_a_second_time() {
+    fn a_body_is_sent_again_only_to_its_origin_and_where_the_server_has_not_taken_it() {
         let post = |status| next(("POST", "https://a.example/", &headers()), true, status, Some("/b"));
-        assert_eq!(post(307), Ok(None));
-        for (method, status) in [("PUT", 301), ("PATCH", 302), ("DELETE", 302), ("PUT", 307), ("PATCH", 308)] {
+        for status in [307, 308] {
+            let hop = post(status).expect("goes").expect("a hop");
+            assert_eq!((hop.method.as_str(), hop.headers.len(), hop.body), ("POST", 4, true), "with its type");
+            let elsewhere = next(("POST", "https://a.example/", &[]), true, status, Some("https://b.example/"));
+            assert_eq!(elsewhere, Ok(None), "{status}");
+        }
+        for (method, status) in [("PUT", 301), ("PATCH", 302), ("DELETE", 302)] {
             let followed = next((method, "https://a.example/", &headers()), true, status, Some("/b"));
             assert_eq!(followed, Ok(None), "{method} {status}");
         }
         let without = next(("PUT", "https://a.example/", &headers()), false, 301, Some("/b"));
         assert_eq!(without.expect("goes").expect("a hop").method, "PUT", "there is no body to lose");
         let hop = post(303).expect("goes").expect("a hop");
-        assert_eq!((hop.method.as_str(), hop.headers.len()), ("GET", 3), "without the type of the body that is gone");
+        let expected = ("GET", 3, false);
+        assert_eq!((hop.method.as_str(), hop.headers.len(), hop.body), expected, "without the type of what is gone");
     }
 
     #[test]

@@ -143,8 +143,8 @@ async fn a_redirect_is_checked_like_the_first_request_and_carries_no_secret_to_a
         .attack("redirects in circles", || async {
             let document = scene.mallory.call(HOSTILE, &format!("follow:{}/", in_circles.url)).await;
             let document = document.problem(422, "plugin_failure");
-            assert_eq!(document["failure"]["code"], "http_failed", "{document}");
-            "http_failed".to_owned()
+            assert_eq!(document["failure"]["code"], "redirect", "{document}");
+            "redirect".to_owned()
         })
         .await;
 

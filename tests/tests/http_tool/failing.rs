@@ -47,6 +47,43 @@ async fn rules_see_when_a_server_wants_to_be_asked_again() {
 }
 
 #[tokio::test]
+async fn a_request_that_may_have_been_done_is_not_said_to_be_retryable() {
+    let (server, upstream) = (server().await, Upstream::start().await);
+    let rules = json!([{"else": {"then": {"do": "continue", "set": {"seen": "{{ output.error.retryable }}"}}}}]);
+    for (number, (path, more, expected)) in [
+        ("/status/503", json!({}), "true"),
+        ("/status/503", json!({"method": "POST"}), "false"),
+        ("/status/503", json!({"method": "POST", "spec": {"retry_safe": true}}), "true"),
+        ("/limited", json!({"method": "POST"}), "true"),
+        ("/silent", json!({"timeout_ms": 50}), "true"),
+        ("/silent", json!({"timeout_ms": 50, "json": {}}), "false"),
+        // The engine's limit and not the tool's.
+        ("/silent", json!({"method": "POST", "timeout": 0.05}), "false"),
+        ("/silent", json!({"method": "POST", "timeout": 0.05, "spec": {"retry_safe": true}}), "true"),
+        ("/silent", json!({"method": "GET", "timeout": 0.05}), "true"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut tool = json!({"name": "ask", "kind": "http", "url": format!("{}{path}", upstream.url)});
+        tool.as_object_mut().expect("an object").extend(more.as_object().cloned().expect("an object"));
+        tool["spec"]["policy"] = json!({"rules": rules});
+        let workflow = json!([{"step": "start", "tool": [
+            tool.clone(), {"name": "told", "kind": "noop", "result": "{{ seen }}"},
+        ]}]);
+        let ended = run(&server.admin(), &format!("again/{number}"), workflow).await;
+        let told = ended["output"]["told"].to_string().to_lowercase().replace('"', "");
+        assert_eq!(told, expected, "{tool}: {ended}");
+    }
+    let refused = json!({"name": "ask", "kind": "http", "method": "POST", "url": "http://127.0.0.1:1/",
+        "spec": {"policy": {"rules": rules}}});
+    let workflow =
+        json!([{"step": "start", "tool": [refused, {"name": "told", "kind": "noop", "result": "{{ seen }}"}]}]);
+    let ended = run(&server.admin(), "again/refused", workflow).await;
+    assert_eq!(ended["output"]["told"].to_string().to_lowercase().replace('"', ""), "true", "it never left: {ended}");
+}
+
+#[tokio::test]
 async fn certificates_are_not_looked_at_only_where_the_operator_permits_it() {
     let tool = || json!({"kind": "http", "url": "https://127.0.0.1:1/", "verify_ssl": false});
     let strict = server().await;

@@ -69,14 +69,44 @@ async fn an_answer_is_shown_as_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_where_that_is_asked_for() {
+async fn redirects_are_followed_unless_the_step_wants_to_see_them() {
     let (server, upstream) = (server().await, Upstream::start().await);
     let api = server.admin();
     let url = format!("{}/redirect/redirect/echo", upstream.url);
-    let stays = call(&api, "redirect/no", json!({"kind": "http", "url": url})).await;
-    assert_eq!(stays["status_code"], 302);
-    let goes = call(&api, "redirect/yes", json!({"kind": "http", "url": url, "follow_redirects": true})).await;
+    let stays = call(&api, "redirect/no", json!({"kind": "http", "url": url, "follow_redirects": false})).await;
+    assert_eq!((&stays["status_code"], &stays["headers"]["location"]), (&json!(302), &json!("/redirect/echo")));
+    let goes = call(&api, "redirect/yes", json!({"kind": "http", "url": url})).await;
     assert_eq!((&goes["status_code"], &goes["data"]["target"]), (&json!(200), &json!("/echo")));
+    let moved = format!("{}/moved/echo", upstream.url);
+    let sent = call(&api, "redirect/sent", json!({"kind": "http", "url": moved, "json": {"n": 1}})).await;
+    let told = (&sent["data"]["method"], &sent["data"]["body"], &sent["data"]["headers"]["content-type"]);
+    assert_eq!(told, (&json!("POST"), &json!("{\"n\":1}"), &json!("application/json")), "{sent}");
+    // A body that would go on without being sent, and a redirect to nowhere.
+    let put = json!({"kind": "http", "url": url, "method": "PUT", "json": {}});
+    assert_eq!(failure(&api, "redirect/put", put).await, "redirect");
+    let nowhere = json!({"kind": "http", "url": format!("{}/status/301", upstream.url)});
+    assert_eq!(failure(&api, "redirect/nowhere", nowhere).await, "redirect");
+    let fresh = json!({"kind": "http", "url": format!("{}/status/304", upstream.url)});
+    assert_eq!(call(&api, "redirect/fresh", fresh).await["status_code"], 304);
+}
+
+#[tokio::test]
+async fn a_body_is_read_as_what_it_is_whatever_its_server_calls_it() {
+    let (server, upstream) = (server().await, Upstream::start().await);
+    let api = server.admin();
+    for (what, expected) in [
+        ("untyped", json!({"n": 1})),
+        ("latin", json!("caf\u{e9}")),
+        ("marked", json!({"n": 1})),
+        ("text", json!("{\"looks\": \"like JSON\"}")),
+    ] {
+        let tool =
+            json!({"kind": "http", "url": format!("{}/{what}", upstream.url), "headers": {"Accept-Encoding": "gzip"}});
+        assert_eq!(call(&api, &format!("read/{what}"), tool).await["data"], expected, "{what}");
+    }
+    assert!(
+        upstream.asked().iter().all(|asked| asked.headers.get("accept-encoding").is_none_or(|said| said != "gzip"))
+    );
 }
 
 /// Peak memory of a process, in MiB.

@@ -34,7 +34,8 @@ pub struct Upstream {
 
 impl Upstream {
     /// `/status/<code>` answers so, `/limited` 429 and `retry-after: 7`, `/redirect/<path>` leads there, `/bytes/<MiB>` has
-    /// so many of them, `/held` waits, `/silent` never answers, `/text` is text. Everything else tells what was asked.
+    /// so many of them, `/held` waits, `/silent` never answers, `/text` is text, and `/untyped`, `/latin` and `/marked` are what
+    /// few servers send. `/moved/<path>` leads there with the body. Everything else tells what was asked.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -98,6 +99,15 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
         ["text"] => {
             ("200".to_owned(), "content-type: text/plain\r\n".to_owned(), b"{\"looks\": \"like JSON\"}".to_vec())
         }
+        ["moved", ..] => {
+            let to = path.trim_start_matches("/moved");
+            ("307".to_owned(), format!("location: {to}\r\n"), Vec::new())
+        }
+        ["untyped"] => ("200".to_owned(), "x-no: content-type\r\n".to_owned(), b"{\"n\": 1}".to_vec()),
+        ["latin"] => {
+            ("200".to_owned(), "content-type: text/plain; charset=iso-8859-1\r\n".to_owned(), b"caf\xe9".to_vec())
+        }
+        ["marked"] => ("200".to_owned(), "content-type: text/json\r\n".to_owned(), b"\xef\xbb\xbf{\"n\": 1}".to_vec()),
         ["held"] => {
             let mut from = shared.answered_from.subscribe();
             let _ = from.wait_for(|from| from.is_some_and(|from| number >= from)).await;

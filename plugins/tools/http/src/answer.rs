@@ -10,6 +10,8 @@ use noetl_sdk::Failure;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::charset::{self, essence};
+
 /// A body up to this size is shown; a larger one stays where it is and is referred to.
 const INLINE_BYTES: u64 = 8 << 20;
 
@@ -20,11 +22,23 @@ pub struct Output {
     headers: BTreeMap<String, Header>,
     size: u64,
     media_type: String,
+    /// Whether the request may be made again if this answer is a failure.
+    repeatable: bool,
+    /// Where the engine looks for a failure that the answer is.
+    #[serde(rename = "_failure", skip_serializing_if = "Option::is_none")]
+    failure: Option<Failed>,
     /// The body under the name playbooks know it by, and under its own.
     #[serde(skip_serializing_if = "Shown::is_no")]
     data: Shown,
     #[serde(skip_serializing_if = "Shown::is_no")]
     body: Shown,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed {
+    code: &'static str,
+    message: String,
+    retryable: bool,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -63,7 +77,30 @@ impl Output {
             last => Header::Repeated(values.into_iter().chain(last).collect()),
         };
         let headers = grouped.into_iter().map(|(name, values)| (name, header(values))).collect();
-        Self { status_code: status, headers, size, media_type, data: body.clone(), body }
+        let data = body.clone();
+        Self { status_code: status, headers, size, media_type, repeatable: true, failure: None, data, body }
+    }
+
+    /// Whether another request may be made if this one failed.
+    pub fn repeatable(self, repeatable: bool) -> Self {
+        Self { repeatable, ..self }
+    }
+
+    /// A redirect that nobody asked to see is no answer: what is wanted is elsewhere. 304 says that it is not.
+    pub fn without_redirect(self) -> Self {
+        if !matches!(self.status_code, 300..=303 | 305..=399) {
+            return self;
+        }
+        let to = match self.headers.get("location") {
+            Some(Header::Once(to)) => format!("redirects to `{to}`"),
+            _ => "redirects without saying where to".to_owned(),
+        };
+        let message = format!(
+            "the server {to} with status {}, which is not followed: a body goes only to the origin it was meant for; \
+             write `follow_redirects: false` to have the redirect itself",
+            self.status_code
+        );
+        Self { failure: Some(Failed { code: "redirect", message, retryable: false }), ..self }
     }
 }
 
@@ -74,12 +111,18 @@ pub fn may_show(wanted: ResponseType, size: u64) -> bool {
 
 /// The body as it was asked for. One that was to be JSON and is none is text in an answer that failed, since servers say
 /// what is wrong in words, and a failure in one that did not.
-pub fn show(wanted: ResponseType, status: u16, media_type: &str, bytes: Vec<u8>) -> Result<Shown, Failure> {
+pub fn show(wanted: ResponseType, status: u16, media_type: Option<&str>, bytes: Vec<u8>) -> Result<Shown, Failure> {
     if bytes.is_empty() {
         return Ok(if wanted == ResponseType::Text { Shown::Text(String::new()) } else { Shown::Nothing });
     }
-    let Ok(text) = String::from_utf8(bytes) else { return Ok(Shown::No) };
-    let parses = wanted == ResponseType::Json || wanted == ResponseType::Auto && is_json(media_type);
+    let Ok(text) = charset::text(media_type.unwrap_or_default(), bytes) else { return Ok(Shown::No) };
+    let parses = match (wanted, media_type) {
+        (ResponseType::Json, _) => true,
+        (ResponseType::Auto, Some(media_type)) => is_json(media_type),
+        // Of what nobody says anything a number or a word may be anything; an object or a list is meant.
+        (ResponseType::Auto, None) => text.trim_start().starts_with(['{', '[']),
+        _ => false,
+    };
     if !parses {
         return Ok(Shown::Text(text));
     }
@@ -93,8 +136,8 @@ pub fn show(wanted: ResponseType, status: u16, media_type: &str, bytes: Vec<u8>)
 }
 
 fn is_json(media_type: &str) -> bool {
-    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence == "application/json" || essence.ends_with("+json")
+    let essence = essence(media_type);
+    matches!(essence.as_str(), "application/json" | "text/json") || essence.ends_with("+json")
 }
 
 #[cfg(test)]
@@ -104,6 +147,7 @@ mod tests {
     use super::*;
 
     fn shown(wanted: ResponseType, media_type: &str, bytes: &[u8]) -> Option<String> {
+        let media_type = Some(media_type).filter(|media_type| !media_type.is_empty());
         let shown = show(wanted, 200, media_type, bytes.to_vec()).expect("shown");
         (!shown.is_no()).then(|| serde_json::to_string(&shown).expect("serialisable"))
     }
@@ -116,6 +160,10 @@ mod tests {
             Some("[1.50, 12345678901234567890123]")
         );
         assert_eq!(auto("application/problem+json", b"{}").as_deref(), Some("{}"));
+        assert_eq!(auto("text/json", b"\xef\xbb\xbf{}").as_deref(), Some("{}"));
+        assert_eq!(auto("", b" [1]").as_deref(), Some("[1]"));
+        assert_eq!((auto("", b"1").as_deref(), auto("", b"[1").as_deref()), (Some("\"1\""), Some("\"[1\"")));
+        assert_eq!(auto("text/plain; charset=latin1", b"\xe9").as_deref(), Some("\"é\""));
         assert_eq!(auto("application/json", b"not json").as_deref(), Some("\"not json\""));
         assert_eq!(auto("text/plain", b"[1]").as_deref(), Some("\"[1]\""));
         assert_eq!(auto("application/json", b"").as_deref(), Some("null"));
@@ -127,11 +175,26 @@ mod tests {
         assert_eq!(shown(ResponseType::Json, "text/plain", b"{\"a\":1}").as_deref(), Some("{\"a\":1}"));
         assert_eq!(shown(ResponseType::Text, "application/json", b"{}").as_deref(), Some("\"{}\""));
         assert_eq!(shown(ResponseType::Text, "text/plain", b"").as_deref(), Some("\"\""));
-        let failed = show(ResponseType::Json, 200, "text/html", b"<p>".to_vec()).expect_err("not JSON");
+        let failed = show(ResponseType::Json, 200, Some("text/html"), b"<p>".to_vec()).expect_err("not JSON");
         assert_eq!(failed.code, "invalid_response");
-        assert!(show(ResponseType::Json, 502, "text/html", b"<p>".to_vec()).is_ok());
+        assert!(show(ResponseType::Json, 502, Some("text/html"), b"<p>".to_vec()).is_ok());
         assert!(may_show(ResponseType::Auto, INLINE_BYTES) && !may_show(ResponseType::Auto, INLINE_BYTES + 1));
         assert!(!may_show(ResponseType::Binary, 1));
+    }
+
+    #[test]
+    fn a_redirect_that_is_not_followed_is_a_failure() {
+        let failure = |status| {
+            let headers = vec![("location".to_owned(), "/there".to_owned())];
+            let output = Output::new(status, headers, 0, "text/plain".to_owned(), Shown::Nothing).without_redirect();
+            serde_json::to_value(&output).expect("serialisable").get("_failure").cloned()
+        };
+        for status in [300, 301, 302, 303, 307, 308] {
+            let failed = failure(status).expect("a failure");
+            assert_eq!((&failed["code"], &failed["retryable"]), (&json!("redirect"), &json!(false)), "{status}");
+            assert!(failed["message"].as_str().is_some_and(|text| text.contains("`/there`")), "{failed}");
+        }
+        assert_eq!((failure(200), failure(304), failure(404)), (None, None, None));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::sent::{self, Sent};
 use crate::text;
 
 /// Every option by each of its names; `body_ref` is the call's own body by the time it is called.
-const KNOWN: [&str; 24] = [
+const KNOWN: [&str; 25] = [
     "url",
     "endpoint",
     "method",
@@ -38,6 +38,7 @@ const KNOWN: [&str; 24] = [
     "response_type",
     "auth",
     "credential",
+    "retry_safe",
 ];
 
 /// The tool's options.
@@ -67,6 +68,8 @@ pub struct Options {
     response_type: Option<ResponseType>,
     auth: Option<Value>,
     credential: Option<Value>,
+    /// Of the step's `spec`.
+    retry_safe: Option<Value>,
 }
 
 /// How an answer is shown.
@@ -91,10 +94,17 @@ pub struct Plan {
     pub sent: Sent,
     pub timeout: Option<Duration>,
     pub redirects: u32,
+    /// Whether a redirect is the answer that is wanted.
+    pub shows_redirects: bool,
+    /// Whether the request may be made again although nobody knows what came of it.
+    pub repeatable: bool,
     pub verified: bool,
     pub credential: Option<String>,
     pub response_type: ResponseType,
 }
+
+/// Methods that come to the same however often they are sent.
+const REPEATABLE: [&str; 6] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
 /// Redirects followed when nobody says how many.
 const USUAL_REDIRECTS: u32 = 5;
@@ -137,13 +147,16 @@ impl Options {
         }
         let params = self.params.or(self.query_params);
         let url = text::with_query(url.trim(), outgoing.query.as_ref(), params.as_ref())?;
+        let redirects = redirects(self.follow_redirects.or(self.allow_redirects))?;
         let verified = flag("verify_ssl", self.verify_ssl.or(self.verify).or(self.verify_tls))?.unwrap_or(true);
         Ok(Plan {
+            repeatable: flag("retry_safe", self.retry_safe)?.unwrap_or(REPEATABLE.contains(&method.as_str())),
             method,
             headers,
             sent: outgoing.sent,
             timeout: timeout(self.timeout_ms, self.timeout_seconds.or(self.timeout))?,
-            redirects: redirects(self.follow_redirects.or(self.allow_redirects))?,
+            redirects,
+            shows_redirects: redirects == 0,
             // Without TLS there is no certificate to be looked at, and nothing that would need to be permitted.
             verified: verified || !is_https(&url),
             credential: match options::alias("auth", self.auth.as_ref())? {
@@ -172,7 +185,9 @@ fn headers(given: Option<Value>) -> Result<Vec<(String, String)>, Failure> {
             .map_err(|_| Failure::invalid_input(format_args!("`headers` is an object and not `{text}`")))?,
         Some(other) => return Err(Failure::invalid_input(format_args!("`headers` is an object and not `{other}`"))),
     };
-    let given = given.into_iter().filter(|(_, value)| !value.is_null());
+    // How a body is packed for its way is between the host and the server.
+    let is_ours = |name: &str| name.eq_ignore_ascii_case("accept-encoding");
+    let given = given.into_iter().filter(|(name, value)| !value.is_null() && !is_ours(name));
     Ok(given.map(|(name, value)| (name, text::scalar(&value).unwrap_or_else(|| value.to_string()))).collect())
 }
 
@@ -201,7 +216,7 @@ fn redirects(given: Option<Value>) -> Result<u32, Failure> {
             Failure::invalid_input(format_args!("`follow_redirects` is {number}; the most is {MOST_REDIRECTS}"))
         });
     }
-    Ok(if flag("follow_redirects", Some(given))?.unwrap_or(false) { USUAL_REDIRECTS } else { 0 })
+    Ok(if flag("follow_redirects", Some(given))?.unwrap_or(true) { USUAL_REDIRECTS } else { 0 })
 }
 
 /// A flag, also in the words templates give.

@@ -125,7 +125,10 @@ fn times_are_seconds_or_milliseconds_and_may_be_text() {
 fn redirects_and_certificates_are_as_they_are_asked_for() {
     let redirects =
         |value: Value| plan(json!({"url": "http://a/", "follow_redirects": value})).map(|plan| plan.redirects);
-    assert_eq!(good(json!({"url": "http://a/"})).redirects, 0);
+    let usual = good(json!({"url": "http://a/"}));
+    assert_eq!((usual.redirects, usual.shows_redirects), (5, false));
+    let stays = good(json!({"url": "http://a/", "allow_redirects": "false"}));
+    assert_eq!((stays.redirects, stays.shows_redirects, redirects(json!(0))), (0, true, Ok(0)));
     assert_eq!((redirects(json!(true)), redirects(json!("true")), redirects(json!(3))), (Ok(5), Ok(5), Ok(3)));
     assert!(redirects(json!(21)).is_err() && redirects(json!("yes")).is_err());
     let verified = |options: &str| good(serde_json::from_str(options).expect("JSON")).verified;
@@ -135,6 +138,17 @@ fn redirects_and_certificates_are_as_they_are_asked_for() {
     assert!(verified(r#"{"url": "https://a/", "verify_tls": null, "verify": null}"#));
     assert!(verified(r#"{"url": "http://a/", "verify_ssl": false}"#), "there is no certificate");
     assert!(verified(r#"{"url": "HTTP://a/", "verify_ssl": false}"#));
+}
+
+#[test]
+fn a_method_or_the_step_says_whether_a_request_may_be_made_again() {
+    let repeatable =
+        |method: &str, said: Value| good(json!({"url": "http://a/", "method": method, "retry_safe": said})).repeatable;
+    for (method, expected) in [("get", true), ("PUT", true), ("delete", true), ("POST", false), ("PATCH", false)] {
+        assert_eq!(repeatable(method, json!(null)), expected, "{method}");
+        assert!(repeatable(method, json!(true)) && !repeatable(method, json!(false)), "{method}");
+    }
+    assert!(!good(json!({"url": "http://a/", "json": {}})).repeatable, "what sends something is a POST");
 }
 
 #[test]
@@ -160,6 +174,7 @@ fn headers_are_an_object_or_the_json_of_one() {
     let one = || Ok(vec![("b".to_owned(), "1".to_owned())]);
     assert_eq!(headers(json!({"a": null, "b": 1})), one());
     assert_eq!(headers(json!("{\"b\": 1}")), one());
+    assert_eq!(headers(json!({"Accept-Encoding": "gzip", "b": 1})), one(), "which is the host's business");
     assert_eq!((headers(json!(null)), headers(json!(" "))), (Ok(Vec::new()), Ok(Vec::new())));
     assert!(headers(json!(["a"])).is_err() && headers(json!("a: b")).is_err());
     for (value, text) in [(json!({"c": "d"}), r#"{"c":"d"}"#), (json!([1, "e"]), r#"[1,"e"]"#)] {
