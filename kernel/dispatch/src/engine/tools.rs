@@ -8,6 +8,7 @@ use bytes::Bytes;
 use noetl_contract::manifest::{InstancePolicy, World};
 use noetl_contract::{CapabilitySet, Digest, PluginPath, Tenant, Version};
 use noetl_host::caps::payload::Payload;
+use noetl_host::services::orchestration::Command;
 use noetl_host::services::running::{Answered, Call, Called, Failed, News};
 use noetl_host::{Identity, Module, Output, Script};
 use noetl_registry::{Entry, Selector};
@@ -117,8 +118,9 @@ impl Shard {
         let Some(threads) = kernel.host.threads() else { return };
         let (sender, tenant) = (self.sender.clone(), task.tenant.clone());
         let kernel = kernel.clone();
+        let said = may_repeat(&task.command, &call.kind);
         let calling = threads.spawn(async move {
-            let called = outside(&kernel, tenant, &key, call).await;
+            let called = outside(&kernel, tenant, &key, call, said).await;
             // The shard is gone only when the server is.
             let _ = sender.send(Message::News(key, News::Called(called)));
         });
@@ -144,8 +146,16 @@ impl Shard {
     }
 }
 
-/// One call of a tool that may act on the outside.
-async fn outside(kernel: &Arc<Kernel>, tenant: Tenant, key: &TaskKey, call: Call) -> Called {
+/// Whether the playbook says that a call of that kind may be made again; nothing where it leaves that to the tool.
+fn may_repeat(command: &Command, kind: &str) -> Option<bool> {
+    let mut marked = command.tools.iter().filter(|known| plain(known) == kind).map(|known| plain(known) != known);
+    // Several tools of a kind are not told apart here, so all of them have to be.
+    let all = marked.next().map(|first| first && marked.all(|marked| marked));
+    all.filter(|all| *all).or(command.retry_safe)
+}
+
+/// One call of a tool that may act on the outside. `said` is whether it may be made again, where the playbook says so.
+async fn outside(kernel: &Arc<Kernel>, tenant: Tenant, key: &TaskKey, call: Call, said: Option<bool>) -> Called {
     let began = Instant::now();
     let nobody = |failure: Failed| Called {
         outcome: Err(failure),
@@ -164,6 +174,7 @@ async fn outside(kernel: &Arc<Kernel>, tenant: Tenant, key: &TaskKey, call: Call
             return nobody(failure("unknown_tool", format!("no tool of kind `{}`: {error}{hint}", call.kind)));
         }
     };
+    let repeatable = said.unwrap_or(entry.manifest.retry_safe);
     let limit = call.timeout_ms.map(Duration::from_millis);
     let reply = match limit {
         None => kernel.call(asked).await,
@@ -171,13 +182,18 @@ async fn outside(kernel: &Arc<Kernel>, tenant: Tenant, key: &TaskKey, call: Call
             Ok(reply) => reply,
             Err(_) => {
                 let message = format!("the tool did not answer within {} ms", limit.as_millis());
-                let failure = Failed { retryable: true, ..failure("timeout", message) };
+                // It may have acted before its time was over.
+                let failure = Failed { retryable: repeatable, ..failure("timeout", message) };
                 return called(&entry.path, &entry.version, &entry.digest, began.elapsed(), Err(failure));
             }
         },
     };
     match reply {
-        Err(error) => called(&entry.path, &entry.version, &entry.digest, began.elapsed(), Err(failed(&error))),
+        Err(error) => {
+            let mut failure = failed(&error);
+            failure.retryable &= repeatable || failure.code != "timeout";
+            called(&entry.path, &entry.version, &entry.digest, began.elapsed(), Err(failure))
+        }
         Ok(reply) => {
             let outcome = match reply.outcome {
                 Err(failure) => Err(own_failure(failure)),
