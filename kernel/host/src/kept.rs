@@ -2,7 +2,7 @@
 //!
 //! Starting an interpreter costs far more than most calls. A plugin that is a pure function (it holds nothing but what
 //! the ring `pure` has) may say `instance = "resident"`: its sandbox is then used again, by the same tenant and with the
-//! same grant only. Dropping one is always safe. It happens after any fault, when it has grown above half of its
+//! same grant only. A call that is recorded or played neither takes nor leaves one. Dropping one is always safe. It happens after any fault, when it has grown above half of its
 //! limit, when its module goes, when there are too many, and whenever somebody waits for memory: a kept sandbox holds
 //! its place in the budget, and a call never waits for a place that is only kept.
 

@@ -366,8 +366,10 @@ impl Host {
         let running = async move {
             let weight = call.input.weight();
             let tenant = call.identity.tenant.clone();
-            // The room of a sandbox that is kept is for its memory, not for a large input beside it.
-            let keeps = resident && weight <= SMALL_INPUT;
+            // The room of a sandbox that is kept is for its memory, not for a large input beside it. A call that is
+            // recorded or played has a sandbox to itself: what earlier calls left would be in the case and in no play
+            // of it, and its clock and randomness are not for calls after it.
+            let keeps = resident && weight <= SMALL_INPUT && matches!(call.script, Script::Live);
             let owner = keeps.then(|| Owner { module: module.spec.digest, grant: template.grant, tenant });
             let (sandbox, room) = match owner.as_ref().and_then(|owner| kept.take(owner)) {
                 Some((sandbox, room)) => (Some(sandbox), room),
