@@ -105,7 +105,9 @@ async fn bundled(client: &Client, row: &Value) -> Outcome<BundledVersion> {
     let component = super::sign::from_server(client, &path, &version).await?;
     let channels = row["channels"].as_array().into_iter().flatten().map(text).collect();
     let artefact = Artefact { component: component.bytes.into(), attestations: component.attestations };
-    Ok(BundledVersion { name: format!("{path}:{version}"), channels, ring: text(&entry(row)["ring"]), artefact })
+    let (name, ring) = (format!("{path}:{version}"), text(&entry(row)["ring"]));
+    let interpreter = entry(row)["interpreter"].as_str().map(str::to_owned);
+    Ok(BundledVersion { name, channels, ring, interpreter, artefact })
 }
 
 #[cfg(test)]

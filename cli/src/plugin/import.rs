@@ -99,6 +99,11 @@ impl Import {
                 "channels": step.bundled.channels, "digest": step.bundled.digest, "outcome": what,
             }));
         }
+        if !self.dry_run {
+            for step in &steps {
+                warn_of_interpreter(&client, step, context).await?;
+            }
+        }
         context.output.result(&json!({ "versions": lines }), |_| {
             let cells = lines.iter().map(|line| {
                 let [path, version, channels, digest, outcome] =
@@ -189,6 +194,34 @@ fn ordered(bundle: &Bundle) -> Outcome<Vec<&Bundled>> {
     Ok(keyed.into_iter().map(|(_, bundled)| bundled).collect())
 }
 
+/// Says so when source text was run by another interpreter where it comes from: the bytes are the same, and what they do
+/// may not be.
+async fn warn_of_interpreter(client: &Client, step: &Step, context: &Context) -> Outcome {
+    if step.bundled.interpreter.is_none() {
+        return Ok(());
+    }
+    let shown = client.get(&super::at(&step.component.manifest.path), &[]).await?;
+    if let Some(warning) = other_interpreter(step, &shown) {
+        context.output.warn(warning);
+    }
+    Ok(())
+}
+
+fn other_interpreter(step: &Step, shown: &Value) -> Option<String> {
+    let there = step.bundled.interpreter.as_deref()?;
+    let (path, version) = (&step.component.manifest.path, step.component.manifest.version.to_string());
+    let mut entries = shown["versions"].as_array()?.iter().map(entry);
+    let here = entries.find(|known| known["version"] == version.as_str())?["interpreter"].as_str()?;
+    (here != there).then(|| {
+        format!(
+            "{path} {version} was run by another interpreter where it comes from ({}), and is run by {} here: play its \
+             cases with `noetl plugin test`",
+            short_digest(there),
+            short_digest(here)
+        )
+    })
+}
+
 /// Whether the server has the bytes and the signatures, and its channels point there.
 async fn is_done(client: &Client, component: &Component, bundled: &Bundled) -> Outcome<bool> {
     let shown = match client.get(&super::at(&component.manifest.path), &[]).await {
@@ -221,7 +254,8 @@ mod tests {
             format!("path = \"{path}\"\nversion = \"1.0.0\"\nworld = \"transform\"\ncapabilities = [{capabilities}]\n");
         let component = empty(&manifest);
         let (name, digest) = (path.to_owned(), component.digest());
-        let bundled = Bundled { name, channels: Vec::new(), ring: None, digest, attestations: Vec::new() };
+        let bundled =
+            Bundled { name, channels: Vec::new(), ring: None, interpreter: None, digest, attestations: Vec::new() };
         Step { component, bundled, done, agreed: agreed_to(answer) }
     }
 
@@ -233,6 +267,17 @@ mod tests {
         assert_eq!(step("acme/a", "\"log\", \"kv\"", &nothing, false).grant(&[]), None);
         assert_eq!(step("acme/a", "\"log\", \"kv\"", &with_kv, false).grant(&[]).as_deref(), Some("kv"));
         assert_eq!(step("acme/a", "\"log\"", &with_hosts, false).grant(&[]).as_deref(), Some("http-client"));
+    }
+
+    #[test]
+    fn another_interpreter_is_told_and_the_same_is_not() {
+        let mut step = step("acme/a", "\"log\"", &json!({}), false);
+        let shown = json!({ "versions": [{ "entry": { "version": "1.0.0", "interpreter": "sha256:aa" } }] });
+        assert_eq!(other_interpreter(&step, &shown), None, "it is not source text, or the bundle is an older one");
+        step.bundled.interpreter = Some("sha256:aa".to_owned());
+        assert_eq!(other_interpreter(&step, &shown), None);
+        step.bundled.interpreter = Some("sha256:bb".to_owned());
+        assert!(other_interpreter(&step, &shown).is_some_and(|text| text.contains("acme/a 1.0.0")));
     }
 
     #[test]

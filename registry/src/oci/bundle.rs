@@ -1,7 +1,7 @@
 //! A bundle: chosen versions in one file, to be carried where no registry is reached.
 //!
 //! The file is an OCI image layout in a tar. Beside the standard's own fields an entry of its index says which channels
-//! served the version and in which ring it was; attestations are entries of their own, under the tag they have in a
+//! served the version, in which ring it was and which interpreter ran it, if it is source text; attestations are entries of their own, under the tag they have in a
 //! registry. Equal content gives an equal file: no times, no owners, blobs in the order they were added.
 //!
 //! Reading unpacks into a folder of the caller's and checks every blob against its name while it is written. A bundle
@@ -28,6 +28,7 @@ use crate::signatures::{Envelope, MAX_ENVELOPE_BYTES};
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 const CHANNELS: &str = "io.noetl.channels";
 const RING: &str = "io.noetl.ring";
+const INTERPRETER: &str = "io.noetl.interpreter";
 const LAYOUT: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
 const BLOBS: &str = "blobs/sha256/";
 
@@ -38,6 +39,8 @@ pub struct BundledVersion {
     pub name: String,
     pub channels: Vec<String>,
     pub ring: String,
+    /// The digest of what it was run by, where it is source text.
+    pub interpreter: Option<String>,
     pub artefact: Artefact,
 }
 
@@ -54,13 +57,17 @@ impl<W: Write> BundleWriter<W> {
 
     pub fn add(&mut self, version: &BundledVersion) -> Result<(), OciError> {
         let packed = pack(&version.artefact.component)?;
-        let about =
-            [(REF_NAME, version.name.clone()), (CHANNELS, version.channels.join(",")), (RING, version.ring.clone())];
+        let mut about = vec![
+            (REF_NAME, version.name.clone()),
+            (CHANNELS, version.channels.join(",")),
+            (RING, version.ring.clone()),
+        ];
+        about.extend(version.interpreter.clone().map(|digest| (INTERPRETER, digest)));
         self.put(&packed, about)?;
         if !version.artefact.attestations.is_empty() {
             let repository = version.name.split(':').next().unwrap_or_default();
             let name = format!("{repository}:{}", attestation_tag(&packed.digest()));
-            self.put(&pack_attestations(&version.artefact.attestations), [(REF_NAME, name)])?;
+            self.put(&pack_attestations(&version.artefact.attestations), vec![(REF_NAME, name)])?;
         }
         Ok(())
     }
@@ -80,7 +87,7 @@ impl<W: Write> BundleWriter<W> {
         self.tar.into_inner().map_err(OciError::io("write the bundle"))
     }
 
-    fn put<const N: usize>(&mut self, packed: &Packed, about: [(&str, String); N]) -> Result<(), OciError> {
+    fn put(&mut self, packed: &Packed, about: Vec<(&str, String)>) -> Result<(), OciError> {
         for blob in packed.blobs.iter().chain([&packed.manifest]) {
             let digest = Digest::of(blob);
             if self.written.insert(digest) {
@@ -113,6 +120,7 @@ pub struct Bundled {
     pub name: String,
     pub channels: Vec<String>,
     pub ring: Option<String>,
+    pub interpreter: Option<String>,
     pub digest: Digest,
     pub attestations: Vec<Envelope>,
 }
@@ -180,6 +188,7 @@ impl Bundle {
             Ok(Bundled {
                 channels: channels.filter(|channel| !channel.is_empty()).map(str::to_owned).collect(),
                 ring: annotations.get(RING).cloned(),
+                interpreter: annotations.get(INTERPRETER).cloned(),
                 digest: layer.digest,
                 attestations,
                 name,

@@ -39,6 +39,7 @@ impl Credentials {
                  with a user name and a password or an access token"
             ))),
             Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(Self::nobody()),
+            Err(error) if has_none(&error) => Ok(Self::nobody()),
             // What a helper said may hold a secret.
             Err(CredentialRetrievalError::HelperFailure { helper, .. }) => {
                 Err(wrong(format!("the helper `{helper}` failed")))
@@ -46,4 +47,13 @@ impl Credentials {
             Err(error) => Err(wrong(format!("{}: {error}", file.display()))),
         }
     }
+}
+
+/// What helpers say of a registry nobody logged in to. They end with a failure then, as they do when they are broken.
+const NONE_THERE: &str = "credentials not found";
+
+/// Whether a helper works and has nothing for that registry, as is usual for public ones where a store keeps all logins.
+pub(super) fn has_none(error: &CredentialRetrievalError) -> bool {
+    let CredentialRetrievalError::HelperFailure { stdout, stderr, .. } = error else { return false };
+    [stdout, stderr].iter().any(|said| said.to_ascii_lowercase().contains(NONE_THERE))
 }

@@ -30,6 +30,7 @@ fn bundled(version: &str, channels: &[&str]) -> BundledVersion {
         name: format!("acme/a:{version}"),
         channels: channels.iter().map(|channel| (*channel).to_owned()).collect(),
         ring: "user".to_owned(),
+        interpreter: channels.first().map(|channel| format!("sha256:{channel}")),
         artefact: attested(version),
     }
 }
@@ -78,14 +79,14 @@ fn artefacts_of_other_kinds_are_refused_with_what_they_are() {
 
 #[test]
 fn a_bundle_gives_back_what_was_put_in_and_equal_bundles_are_equal() {
-    let versions = [bundled("1.0.0", &["stable"]), bundled("1.1.0", &["canary", "dev"])];
+    let versions = [bundled("1.0.0", &["stable"]), bundled("1.1.0", &["canary", "dev"]), bundled("1.2.0", &[])];
     let bytes = bundle_of(&versions);
     assert_eq!(bytes, bundle_of(&versions));
     let (_folder, bundle) = open(&bytes).expect("opens");
-    assert_eq!(bundle.versions().len(), 2);
+    assert_eq!(bundle.versions().len(), 3);
     for (version, read) in versions.iter().zip(bundle.versions()) {
         assert_eq!((&read.name, &read.channels), (&version.name, &version.channels));
-        assert_eq!(read.ring.as_deref(), Some("user"));
+        assert_eq!((read.ring.as_deref(), &read.interpreter), (Some("user"), &version.interpreter));
         assert_eq!(read.attestations, version.artefact.attestations);
         assert_eq!(bundle.component(read).expect("is there"), version.artefact.component);
     }
@@ -211,4 +212,18 @@ fn credentials_come_from_the_docker_configuration_and_only_for_their_registry() 
     assert!(refused.contains("docker login a:1") && !refused.contains("hush"), "{refused}");
     std::fs::write(&file, "not JSON").expect("writes");
     assert!(of("a:1").is_err());
+}
+
+#[test]
+fn a_helper_without_a_login_for_a_registry_means_nobody_and_a_broken_one_does_not() {
+    use docker_credential::CredentialRetrievalError as E;
+    let failed = |stdout: &str, stderr: &str| E::HelperFailure {
+        helper: "docker-credential-x".to_owned(),
+        stdout: stdout.to_owned(),
+        stderr: stderr.to_owned(),
+    };
+    assert!(credentials::has_none(&failed("credentials not found in native keychain\n", "")));
+    assert!(credentials::has_none(&failed("", "Error: Credentials not found")));
+    assert!(!credentials::has_none(&failed("", "the keychain is locked")));
+    assert!(!credentials::has_none(&E::HelperCommunicationError));
 }
