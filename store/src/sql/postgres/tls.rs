@@ -6,7 +6,11 @@
 //! | `prefer` (usual) | if the server can | not looked at, unless the credential has a root certificate |
 //! | `require` | always | not looked at, unless the credential has a root certificate |
 //! | `verify-ca`, `verify-full` | always | made by a known authority, for that very host |
+//!
+//! A password goes out in the clear, as some servers want it, only where the certificate was looked at or the server is on this
+//! machine.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -40,6 +44,11 @@ impl TlsMode {
             "verify-ca" | "verify-full" => Some(Self::Verify),
             _ => None,
         }
+    }
+
+    /// Whether whoever answers may have the password itself: it has proven to be the server, or is on this machine.
+    pub(super) fn trusts(self, root: Option<&str>, encrypted: bool, who: IpAddr) -> bool {
+        who.is_loopback() || (encrypted && (self == Self::Verify || root.is_some()))
     }
 }
 
@@ -119,5 +128,28 @@ impl ServerCertVerifier for Anybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_itself_goes_to_a_server_that_was_verified_and_to_this_machine() {
+        use TlsMode::{Disable, Prefer, Require, Verify};
+        for (mode, root, encrypted, who, trusted) in [
+            (Prefer, None, true, "192.0.2.1", false),
+            (Require, None, true, "192.0.2.1", false),
+            (Disable, None, false, "192.0.2.1", false),
+            (Prefer, Some("a root"), true, "192.0.2.1", true),
+            (Prefer, Some("a root"), false, "192.0.2.1", false),
+            (Verify, None, true, "192.0.2.1", true),
+            (Prefer, None, false, "127.0.0.1", true),
+            (Disable, None, false, "::1", true),
+        ] {
+            let who = who.parse().expect("an address");
+            assert_eq!(mode.trusts(root, encrypted, who), trusted, "{mode:?} {root:?} {encrypted} {who}");
+        }
     }
 }

@@ -137,9 +137,11 @@ impl Connection {
             match self.receive().await? {
                 Message::AuthenticationOk => {}
                 Message::AuthenticationCleartextPassword => {
-                    // Whoever answers in the server's place would have it.
-                    if matches!(self.stream, Stream::Plain(_)) {
-                        let text = "it wants the password in the clear over a connection that is not encrypted";
+                    // Whoever answers in the server's place would have it: encrypted, but to whom?
+                    let encrypted = matches!(self.stream, Stream::Tls(_));
+                    if !server.tls.trusts(server.root.as_deref(), encrypted, self.address.ip()) {
+                        let text = "it wants the password in the clear, and has not proven who it is; \
+                                    set `sslmode` to `verify-full`, or give the credential its `sslrootcert`";
                         return Err(SqlError::Refused(text.to_owned()));
                     }
                     frontend::password_message(server.password.as_bytes(), &mut self.outgoing).map_err(unwritable)?;
