@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use minijinja::value::ValueKind;
 use minijinja::{Environment, Error, Expression, Value};
 use serde_json::Value as Json;
 
@@ -119,7 +120,12 @@ impl Template {
 
     fn evaluate(&self, code: &Code, context: &Context) -> Result<Value, RenderError> {
         match code {
-            Code::Path(path) => Ok(path.get(context)),
+            Code::Path(path) => match path.get(context) {
+                value if value.kind() == ValueKind::Invalid => {
+                    Err(RenderError::new(&self.text, None, Cause::Failed(value.to_string())))
+                }
+                value => Ok(value),
+            },
             Code::Expression { compiled, lines } => {
                 compiled.eval(context.root()).map_err(|error| RenderError::engine(&self.text, *lines, &error))
             }

@@ -68,3 +68,71 @@ impl Object for Kept {
         Enumerator::Values(self.inner.try_iter().into_iter().flatten().collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use crate::template::{Context, Templates, from_json, step_value};
+
+    fn context() -> Context {
+        let command = json!({"row_count": 5000, "columns": ["n"], "affected_rows": 0, "status": "SELECT 5000"});
+        let large = json!({"row_count": 5000, "columns": ["n"], "affected_rows": 0, "command_0": command,
+                           "_ref": "noetl://payload/a", "_media_type": "application/vnd.apache.arrow.stream"});
+        let small = json!({"rows": [{"n": 1}], "row_count": 1, "columns": ["n"], "affected_rows": 0});
+        let page = json!({"status_code": 200, "headers": {}, "size": 9, "_ref": "noetl://payload/b"});
+        let extract = json!({"row_count": 1, "columns": [], "affected_rows": 0, "_omitted": 1});
+        let pipeline = json!({"get": page, "put": small});
+        Context::new(0).with([
+            ("large", step_value(&large, false, None)),
+            ("small", step_value(&small, false, None)),
+            ("page", step_value(&page, false, None)),
+            ("extract", step_value(&extract, false, None)),
+            ("pipe", step_value(&pipeline, true, None)),
+            ("output", from_json(&json!({"data": large}))),
+        ])
+    }
+
+    fn render(text: &str) -> Result<Json, String> {
+        Templates::new().render_json(&json!(text), &context()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_in_a_payload_is_no_empty_list() {
+        for text in [
+            "{{ large.rows | length }}",
+            "{{ large.data.rows }}",
+            "{{ large.command_0.rows[0].n }}",
+            "{{ large.rows | default([]) }}",
+            "{% for row in large.rows %}x{% endfor %}",
+            "{{ output.data.rows | tojson }}",
+            "{{ page.data }}",
+            "{{ page.body }}",
+            "{{ page.data['items'] | length }}",
+        ] {
+            let error = render(text).expect_err(text);
+            assert!(error.contains("`_ref`"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_such_a_result_is_as_it_was() {
+        for (text, expected) in [
+            ("{{ large.row_count }}", json!(5000)),
+            ("{{ large._ref }}", json!("noetl://payload/a")),
+            ("{{ (large | tojson | fromjson).row_count }}", json!(5000)),
+            ("{{ large is mapping }} {{ 'rows' in large | list }}", json!("true false")),
+            ("{{ page.status_code }}", json!(200)),
+            ("{{ page.http.status }}", json!(200)),
+            ("{{ small.rows | length }}", json!(1)),
+            ("{{ extract.rows }}", json!(null)),
+            // Another task has rows, and the pipeline as a whole is there too.
+            ("{{ pipe.rows | length }}", json!(1)),
+            ("{{ pipe.data.rows | length }}", json!(1)),
+            ("{{ pipe.get.status_code }}", json!(200)),
+        ] {
+            assert_eq!(render(text), Ok(expected), "{text}");
+        }
+        assert!(render("{{ pipe.get.data }}").is_err());
+    }
+}

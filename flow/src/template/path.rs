@@ -3,6 +3,7 @@
 //! It is looked up without the engine's machine, which costs more to set up than the lookup itself.
 
 use minijinja::Value;
+use minijinja::value::ValueKind;
 
 use super::Context;
 use super::split::quoted_length;
@@ -40,6 +41,10 @@ impl Path {
     pub(super) fn get(&self, context: &Context) -> Value {
         let mut value = context.get(&self.root).unwrap_or(Value::UNDEFINED);
         for segment in &self.segments {
+            // There is something, and it is elsewhere.
+            if value.kind() == ValueKind::Invalid {
+                return value;
+            }
             let below = match segment {
                 Segment::Name(name) => value.get_attr(name),
                 Segment::Index(index) => value.get_item_by_index(*index),
