@@ -411,3 +411,61 @@ workflow:
     assert_eq!(kernel.result(id, "end"), json!(password));
     assert!(password.len() > data.len());
 }
+
+#[test]
+fn result_is_what_the_step_before_came_to_unless_something_else_is_called_so() {
+    let (kernel, id) = run("
+workflow:
+- step: start
+  tool: {kind: noop, result: {n: 1}}
+  set: {ctx.by_set: '{{ result.n }}'}
+  next: {arcs: [{step: wrong, when: '{{ result.n == 2 }}'}, {step: list, when: '{{ result.status == ''success'' }}'}]}
+- step: wrong
+  tool: {kind: noop}
+- step: list
+  loop: {in: '{{ [result.n, 5] }}', iterator: item}
+  tool: {kind: noop, result: '{{ item + result.n }}'}
+  next: {arcs: [{step: last}]}
+- step: last
+  tool: {kind: noop, result: ['{{ result.data }}', '{{ ctx.by_set }}']}
+  next: {arcs: [{step: named, set: {result: mine}}]}
+- step: named
+  tool: {kind: noop, result: '{{ result }}'}
+");
+    assert_eq!(kernel.status(id), "completed", "{:#?}", kernel.journal);
+    assert_eq!(kernel.result(id, "last"), json!([[2, 6], 1]));
+    assert_eq!(kernel.result(id, "named"), json!("mine"));
+}
+
+#[test]
+fn result_is_that_of_the_branch_that_came_and_of_the_round_before() {
+    let (kernel, id) = run("
+workflow:
+- step: start
+  tool: {kind: noop, result: {n: 1}}
+  next: {arcs: [{step: other, when: false}, {step: count}]}
+- step: other
+  tool: {kind: noop, result: {n: 100}}
+  next: {arcs: [{step: count}]}
+- step: count
+  tool: {kind: noop, result: {n: '{{ result.n + 1 }}'}}
+  next: {arcs: [{step: count, when: '{{ output.n < 4 }}'}]}
+");
+    assert_eq!((kernel.status(id), kernel.result(id, "count")), ("completed", json!({"n": 4})));
+}
+
+#[test]
+fn each_result_of_a_loop_over_a_pipeline_is_read_as_a_pipelines() {
+    let (kernel, id) = run("
+workflow:
+- step: start
+  loop: {in: [3, 4], iterator: item}
+  tool:
+  - {name: a, kind: noop, result: {score: '{{ item }}'}}
+  - {name: b, kind: noop, result: {saved: true}}
+  next: {arcs: [{step: end, when: '{{ output.results[1].score == 4 and start.data[0].saved }}'}]}
+- step: end
+  tool: {kind: noop, result: ['{{ start.results[0].score }}', '{{ start.data[1].score }}', '{{ start.data[1].a.score }}']}
+");
+    assert_eq!((kernel.status(id), kernel.result(id, "end")), ("completed", json!([3, 4, 4])));
+}

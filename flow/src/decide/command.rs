@@ -44,6 +44,10 @@ struct Inputs<'a> {
     results: Vec<(&'a str, bool)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     handed_on: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    each: Vec<&'a str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    stores: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     bind: BTreeMap<&'a str, Cow<'a, Json>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,7 +161,7 @@ pub(super) fn command(scope: &Scope<'_>, place: Place, id: &CommandId) -> Option
     // The item was looked up when the command was issued, and if it is not at hand any more the event has it.
     let coordinate = coordinate(scope, place, standing, id.iteration, scope.state.open(id)?.item.as_ref()).ok()?;
     let mut inputs = Inputs { seal: scope.state.started.seal.as_deref(), ..Inputs::default() };
-    fill(&mut inputs, scope, &task.refers, coordinate.as_ref());
+    fill(&mut inputs, scope, (place, task), coordinate.as_ref());
     let rows = step.repeat.as_ref().and_then(|repeat| repeat.cursor.as_ref()).filter(|_| id.iteration.is_none());
     inputs.context.extend(rows.map(|cursor| ("__frame_max_rows", Cow::Owned(cursor.max_rows.into()))));
     let mut bytes = task.line.clone();
@@ -175,16 +179,25 @@ pub(super) fn command(scope: &Scope<'_>, place: Place, id: &CommandId) -> Option
 fn fill<'a>(
     inputs: &mut Inputs<'a>,
     scope: &Scope<'a>,
-    refers: &'a References,
+    (place, task): (Place, &'a TaskLine),
     coordinate: Option<&'a Coordinate<'a>>,
 ) {
+    let refers = &task.refers;
     let all = refers.whole_context.then(|| scope.all_names()).into_iter().flatten();
-    for name in all.chain(refers.names()) {
-        let value = match (scope.step_of(name), name) {
-            (Some(outcome), _) => {
-                let pipeline = scope.program.is_pipeline(name, &outcome.data.value);
-                inputs.results.push((name, pipeline));
-                inputs.handed_on.extend((pipeline && scope.program.hands_on(name)).then_some(name));
+    let results = task.reads_context.then(|| scope.results()).into_iter().flatten();
+    for name in all.chain(results).chain(refers.names()) {
+        if inputs.context.contains_key(name) {
+            continue;
+        }
+        let own = scope.step_of(name).map(|outcome| (name, outcome));
+        let result = own.or_else(|| scope.is_previous(name).then(|| scope.previous(place)).flatten());
+        let value = match (result, name) {
+            (Some((step, outcome)), _) => {
+                let reading = scope.program.reading(step, &outcome.data);
+                inputs.results.push((name, reading.pipeline));
+                inputs.handed_on.extend(reading.by_shape.then_some(name));
+                inputs.each.extend(reading.each.then_some(name));
+                inputs.stores.extend(reading.reference.and(reading.store).map(|store| (name, store)));
                 inputs.partial.extend(partial(&outcome.data).map(|partial| (Cow::Borrowed(name), partial)));
                 Some(shown(&outcome.data.value, outcome.error.as_ref()))
             }
@@ -260,7 +273,11 @@ pub(super) fn child(
     id: &CommandId,
     coordinate: Option<&Coordinate<'_>>,
 ) -> Result<Child, Stop> {
-    let locals = coordinate.map(Coordinate::locals).unwrap_or_default();
+    let mut locals = match scope.program.place(&id.step) {
+        Some(place) => scope.led_here(place, &call.payload.refers)?,
+        None => Locals::new(),
+    };
+    locals.extend(coordinate.map(Coordinate::locals).into_iter().flatten());
     // The JSON of an object is as good as the object, as in the input of every tool.
     let payload = match scope.render(&call.payload, &locals)? {
         Json::String(text) => serde_json::from_str(&text).unwrap_or(Json::String(text)),

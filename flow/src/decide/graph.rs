@@ -71,6 +71,11 @@ impl Graph {
         graph
     }
 
+    /// Steps with an arc to this one.
+    pub fn sources(&self, place: Place) -> impl Iterator<Item = Place> {
+        self.nodes[place as usize].before.iter().map(|before| before.source)
+    }
+
     fn connect(&mut self) {
         for source in 0..self.nodes.len() as Place {
             for target in self.nodes[source as usize].next.clone() {

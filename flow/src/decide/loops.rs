@@ -27,7 +27,8 @@ impl Turn<'_> {
         let (total, items) = match &program.prepared(place).over {
             None => (None, Items::Cursor),
             Some(over) => {
-                let value = self.scope().render(over, &Locals::new());
+                let scope = self.scope();
+                let value = scope.led_here(place, &over.refers).and_then(|locals| scope.render(over, &locals));
                 let what = format!("loop.in `{}`", text_of(&over.raw));
                 let Some(value) = self.rendered(value, cause, place, &what)? else { return Ok(()) };
                 let Some(found) = self.countable(place, cause, &what, value) else { return Ok(()) };

@@ -11,10 +11,11 @@ use serde_json::{Map, Value as Json};
 
 use super::graph::{Graph, Place};
 use super::variables::extended;
+use crate::event::Data;
 use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
-use crate::task::{Spec, TOLD, Tool, VARIABLES, WHOLE};
-use crate::template::{Guard, KEYCHAIN, References, RenderError, Tree, Value, is_template, keychain};
+use crate::task::{PREVIOUS, Spec, TOLD, Tool, VARIABLES, WHOLE, reads_context};
+use crate::template::{Guard, KEYCHAIN, Reading, References, RenderError, Tree, Value, is_template, keychain};
 
 /// Fields of a result by which a guard can tell a failure.
 const FAILURE_FIELDS: [&str; 6] = ["status", "error", "http", "status_code", "exit_code", "stderr"];
@@ -48,6 +49,8 @@ pub struct Prepared {
     pub is_pipeline: bool,
     /// Its result may be that of another step: it reads a reference, or waits for a playbook.
     pub hands_on: bool,
+    /// It is a loop, and each iteration a pipeline.
+    pub each: bool,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,8 @@ pub struct TaskLine {
     /// Whether it may run again when nobody knows what became of it.
     pub retry_safe: Option<bool>,
     pub refers: References,
+    /// Code of it may look for results of steps by itself.
+    pub reads_context: bool,
 }
 
 /// A step that is another playbook, and nothing besides.
@@ -180,9 +185,18 @@ impl Program {
         prepared.is_pipeline || (prepared.hands_on && is_by_label(result))
     }
 
-    /// Whether only its shape can say that a step's result is a pipeline's.
-    pub fn hands_on(&self, name: &str) -> bool {
-        self.place(name).is_some_and(|place| self.prepared(place).hands_on)
+    /// How a step's result is read.
+    pub fn reading<'a>(&'a self, name: &str, data: &'a Data) -> Reading<'a> {
+        let Some(place) = self.place(name) else { return Reading::default() };
+        let prepared = self.prepared(place);
+        let pipeline = self.is_pipeline(name, &data.value);
+        Reading {
+            pipeline,
+            by_shape: pipeline && prepared.hands_on,
+            each: prepared.each,
+            reference: data.reference.as_ref(),
+            store: self.step(place).store.as_deref(),
+        }
     }
 
     /// What a runner is given for the step, or for the claim of its cursor; nothing if no runner is.
@@ -215,6 +229,7 @@ fn prepare(step: &Step, places: &BTreeMap<String, Place>, keychain: &Keychain) -
         arcs.push(PreparedArc { to, when, set: bindings(&arc.set).map_err(said)? });
     }
     let repeat = step.repeat.as_ref();
+    let is_list = matches!(&step.work, Work::Task(spec) if spec.pipeline);
     let over = repeat.filter(|repeat| repeat.cursor.is_none()).map(|repeat| binding(&repeat.over));
     let limit = match repeat.and_then(|repeat| repeat.max_in_flight.as_ref()) {
         Some(Limit::Number(number)) => Some(binding(&Json::from(*number))),
@@ -241,8 +256,9 @@ fn prepare(step: &Step, places: &BTreeMap<String, Place>, keychain: &Keychain) -
         limit: limit.transpose().map_err(said)?,
         work: work(step, keychain).map_err(said)?,
         claim,
-        is_pipeline: repeat.is_none() && matches!(&step.work, Work::Task(spec) if spec.pipeline),
+        is_pipeline: repeat.is_none() && is_list,
         hands_on: repeat.is_none() && hands_on(&step.work),
+        each: repeat.is_some() && is_list,
     })
 }
 
@@ -324,6 +340,7 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
     kinds.sort_unstable();
     kinds.dedup();
     let mut refers = References::default();
+    let mut may_look = false;
     for tool in &spec.tools {
         for map in [&tool.config, &tool.input, &tool.set] {
             refers_to_map(&mut refers, map);
@@ -336,9 +353,11 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
         // Code reads the execution's variables without a template, and what a template makes of it nobody knows yet.
         let text = |name: &str| tool.config.get(name).and_then(Json::as_str);
         let may_read = |code: &str| code.contains(VARIABLES) || is_template(code);
-        if TOLD.contains(&tool.kind.as_str()) && text("code").is_none_or(may_read) {
+        let reads = reads_context(&tool.kind, text("code"));
+        if reads || (TOLD.contains(&tool.kind.as_str()) && text("code").is_none_or(may_read)) {
             refers.paths.insert(vec![VARIABLES.to_owned()]);
         }
+        may_look |= reads;
         // To set a field of a variable, the runner needs what the variable is.
         let keys = tool.set.keys().chain(tool.rules.iter().flat_map(|rule| rule.set.keys()));
         refers.paths.extend(keys.filter_map(|key| extended(key)).map(|name| vec![name.to_owned()]));
@@ -349,7 +368,7 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
     };
     let mut line = serde_json::to_vec(&spec).expect("a spec has text keys only");
     line.push(b'\n');
-    TaskLine { line, kinds, retry_safe: retry_safe(&spec.tools), refers }
+    TaskLine { line, kinds, retry_safe: retry_safe(&spec.tools), refers, reads_context: may_look }
 }
 
 /// The kind of a tool, and of a plugin by its path which one; marked if this call of it may be made again.
@@ -417,7 +436,7 @@ fn family(text: &str) -> Option<Family> {
 fn sees_failure(path: &[String], step: &str) -> bool {
     let fields = match path {
         [root, ..] if root == "event" || root == "error" => return true,
-        [root, fields @ ..] if root == "output" || root == step => fields,
+        [root, fields @ ..] if root == "output" || root == PREVIOUS || root == step => fields,
         [root, name, fields @ ..] if root == "steps" && name == step => fields,
         _ => return false,
     };

@@ -10,6 +10,7 @@ use super::variables::{assign, too_large};
 use crate::event::{Event, Failure};
 use crate::playbook::{NextMode, OnError, OnNoMatch};
 use crate::state::{Phase, Step, error_value};
+use crate::task::PREVIOUS;
 use crate::template::{References, Value, from_json};
 
 /// What an ended step means for its arcs.
@@ -189,7 +190,12 @@ impl Turn<'_> {
         for used in refers.names() {
             match (used, outcome) {
                 ("event", _) => locals.push(("event", self.event_value(place, step, family))),
-                ("output", Some(outcome)) => locals.push(("output", self.scope().output(name, outcome, refers)?)),
+                ("output", Some(outcome)) => {
+                    locals.push(("output", self.scope().output(name, "output", outcome, refers)?));
+                }
+                (PREVIOUS, Some(outcome)) if self.scope().is_previous(PREVIOUS) && !set.contains_key(PREVIOUS) => {
+                    locals.push((PREVIOUS, self.scope().output(name, PREVIOUS, outcome, refers)?));
+                }
                 ("error", Some(outcome)) => {
                     if let Some(error) = &outcome.error {
                         locals.push(("error", from_json(&error_value(error, &outcome.data.value))));

@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::graph::Place;
 use super::program::{Binding, Condition, Program};
 use crate::event::{Data, Reference};
 use crate::extract::covers;
-use crate::state::{Outcome, State, laid_over, shown, told_beside};
-use crate::template::{Context, KEYCHAIN, References, Value, from_json, handed_on_value, step_value};
+use crate::state::{Outcome, Phase, State, laid_over, shown, told_beside};
+use crate::task::PREVIOUS;
+use crate::template::{Context, KEYCHAIN, References, Value, from_json, read_value};
 
 /// Why something could not be rendered.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,25 +55,48 @@ impl<'a> Scope<'a> {
         binding.tree.render(&context).map_err(|error| Stop::Failed(error.to_string()))
     }
 
-    /// What the result of a step is as `output`. The status of a success is told when it is asked for.
-    pub fn output(&self, step: &str, outcome: &Outcome, refers: &References) -> Result<Value, Stop> {
+    /// What the result of a step is as `output`, or under another name. The status of a success is told when it is asked for.
+    pub fn output(&self, step: &str, name: &str, outcome: &Outcome, refers: &References) -> Result<Value, Stop> {
         let is_status =
-            |path: &Vec<String>| matches!(path.as_slice(), [root, field, ..] if root == "output" && field == "status");
+            |path: &Vec<String>| matches!(path.as_slice(), [root, field, ..] if root == name && field == "status");
         let told = outcome.error.is_some() || outcome.data.value.get("status").is_some();
         if told || !refers.paths.iter().any(is_status) {
-            return self.result(step, "output", outcome, refers);
+            return self.result(step, name, outcome, refers);
         }
-        let whole = self.whole_if_asked(step, "output", outcome, refers)?;
+        let whole = self.whole_if_asked(step, name, outcome, refers)?;
         let data = laid_over(whole.as_deref().unwrap_or(&outcome.data.value), None);
         Ok(self.read(step, outcome, &data))
     }
 
     /// The data of a step's result as the step has it read.
     fn read(&self, step: &str, outcome: &Outcome, data: &Json) -> Value {
-        let reference = outcome.data.reference.as_ref();
-        match self.program.is_pipeline(step, &outcome.data.value) {
-            true if self.program.hands_on(step) => handed_on_value(data, reference),
-            pipeline => step_value(data, pipeline, reference),
+        read_value(data, &self.program.reading(step, &outcome.data))
+    }
+
+    /// Whether `result` means the result of the step that came before, because nothing else is called so.
+    pub fn is_previous(&self, name: &str) -> bool {
+        let taken = || self.state.variables.contains_key(name) || self.state.workload.json().get(name).is_some();
+        name == PREVIOUS && self.step_of(name).is_none() && !taken()
+    }
+
+    /// The step that led to this one, and its result: of those with an arc to it the one that ended last before.
+    pub fn previous(&self, place: Place) -> Option<(&'a str, &'a Outcome)> {
+        let (state, program) = (self.state, self.program);
+        let entered = state.step(program.name(place))?.entered;
+        let ended = program.graph.sources(place).filter_map(|source| {
+            let name = program.name(source);
+            let step = state.step(name).filter(|step| step.ended <= entered && step.phase != Phase::Skipped)?;
+            Some((step.ended, name, step.result.as_ref()?))
+        });
+        ended.max_by_key(|(ended, ..)| *ended).map(|(_, name, outcome)| (name, outcome))
+    }
+
+    /// `result`, for what is rendered before a step begins its work.
+    pub fn led_here(&self, place: Place, refers: &References) -> Result<Locals<'static>, Stop> {
+        let is_used = refers.names().any(|name| self.is_previous(name));
+        match self.previous(place).filter(|_| is_used) {
+            Some((step, outcome)) => Ok(vec![(PREVIOUS, self.output(step, PREVIOUS, outcome, refers)?)]),
+            None => Ok(Locals::new()),
         }
     }
 
@@ -141,6 +166,12 @@ impl<'a> Scope<'a> {
         let results = self.state.steps.iter().filter(|(_, step)| step.result.is_some()).map(|(name, _)| name);
         let own = workload.chain(results).chain(self.state.variables.keys()).map(String::as_str);
         own.chain(["workload", "execution_id", "job", "env"])
+    }
+
+    /// Steps whose results are names of their own.
+    pub fn results(&self) -> impl Iterator<Item = &'a str> {
+        let scope = *self;
+        self.state.steps.keys().map(String::as_str).filter(move |name| scope.step_of(name).is_some())
     }
 
     /// The workload, with what was set over it.

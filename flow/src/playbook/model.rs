@@ -117,6 +117,8 @@ pub struct Step {
     /// For all of the step's work, retries and waiting included, of each command of it.
     pub timeout_ms: Option<u64>,
     pub on_error: Option<OnError>,
+    /// The kind of store that its result is meant for. All of them are kept alike.
+    pub store: Option<String>,
 }
 
 /// `spec.on_error`: the choice of [`Failures`] for one step.

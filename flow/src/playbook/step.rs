@@ -11,6 +11,7 @@ use super::yaml::{Node, Value};
 use crate::event::LoopMode;
 use crate::keychain::Keychain;
 use crate::task::{Spec, Tool};
+use crate::template::is_template;
 
 /// Names that templates know by themselves; a step called so would hide them.
 const TAKEN: &[&str] =
@@ -50,6 +51,7 @@ pub(super) fn step(
             Some("continue") => Some(OnError::Continue),
             _ => None,
         },
+        store: store(node),
     })
 }
 
@@ -79,6 +81,13 @@ fn work(node: &Node, step: &str, surroundings: &Surroundings, problems: &mut Pro
         return None;
     }
     Some(Work::Task(spec_of(node, step, tools, pipeline)))
+}
+
+/// `output.store`, or the `kind` of it.
+fn store(node: &Node) -> Option<String> {
+    let store = node.get("output")?.get("store")?;
+    let kind = store.get("kind").unwrap_or(store).text()?;
+    (!is_template(kind)).then(|| kind.to_owned())
 }
 
 fn bare_tool(label: &str, kind: &str, config: Map<String, Json>) -> Tool {

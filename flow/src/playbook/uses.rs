@@ -32,6 +32,9 @@ pub struct Use {
     /// Whether it is handed others too, which are known only when the step runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
+    /// Whether it is a tool of the workbook that nothing refers to: what it lacks a reference would have to bring.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unused: bool,
 }
 
 /// One field that is written there.
@@ -77,15 +80,29 @@ const OF_SPEC: &[&str] = &["policy", "timeout", "input", "retry_safe"];
 pub(super) fn uses(root: &Node) -> Vec<Use> {
     let mut found = Vec::new();
     let workload = root.get("workload");
+    let referred = referred(root);
     for (index, task) in root.get("workbook").map(Node::items).unwrap_or_default().iter().enumerate() {
         if let Some(tool) = task.get("tool") {
-            found.extend(single(tool, format!("workbook[{index}].tool"), false, &[], workload));
+            let used = single(tool, format!("workbook[{index}].tool"), false, &[], workload);
+            let name = task.get("name").and_then(Node::text).unwrap_or_default();
+            found.extend(used.map(|used| Use { unused: !referred.contains(&name), ..used }));
         }
     }
     for (index, step) in root.get("workflow").map(Node::items).unwrap_or_default().iter().enumerate() {
         of_step(step, &format!("workflow[{index}]"), workload, &mut found);
     }
     found
+}
+
+/// Tools of the workbook that steps refer to.
+fn referred(root: &Node) -> Vec<&str> {
+    let tools = root.get("workflow").map(Node::items).unwrap_or_default().iter().filter_map(|step| step.get("tool"));
+    let each = tools.flat_map(|tool| {
+        let listed = tool.items().iter().map(|item| labelled(item).map_or(item, |(_, tool)| tool));
+        std::iter::once(tool).chain(listed)
+    });
+    let references = each.filter(|tool| tool.get("kind").and_then(Node::text) == Some("workbook"));
+    references.filter_map(|tool| tool.get("task").or_else(|| tool.get("name"))?.text()).collect()
 }
 
 fn of_step(step: &Node, path: &str, workload: Option<&Node>, found: &mut Vec<Use>) {
@@ -135,7 +152,7 @@ fn single(node: &Node, path: String, named: bool, inputs: &[&Node], workload: Op
     let handed = given().flat_map(Node::entries).map(|(key, _)| key.name.clone()).collect();
     let open = given().any(|input| !input.is_map() && gives_input(input));
     let place = node.place;
-    Some(Use { kind, line: place.line, column: place.column, path, fields, inputs: handed, open })
+    Some(Use { kind, line: place.line, column: place.column, path, fields, inputs: handed, open, unused: false })
 }
 
 fn field(key: &Key, value: &Node, above: &str) -> UsedField {
@@ -221,6 +238,19 @@ workflow:
         let read = read(text, false);
         let told: Vec<_> = read.uses.iter().map(|one| one.fields[0].literal.clone()).collect();
         assert_eq!(told, [Some("orders".into()), Some("orders".into()), None, Some("own".into())]);
+    }
+
+    #[test]
+    fn a_tool_of_the_workbook_is_used_when_a_step_refers_to_it() {
+        let text = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a}\nworkbook:\n\
+                    - {name: one, tool: {kind: noop}}\n- {name: two, tool: {kind: noop}}\n\
+                    - {name: three, tool: {kind: noop}}\n- {name: four, tool: {kind: playbook, return_step: end}}\n\
+                    workflow:\n- {step: start, tool: {kind: workbook, name: one}, next: b}\n\
+                    - step: b\n  tool: [{name: x, kind: workbook, task: two}, {three: {kind: workbook, name: three}}]\n";
+        let read = read(text, false);
+        assert!(read.playbook.is_some(), "{:?}", read.problems);
+        let unused: Vec<bool> = read.uses.iter().map(|one| one.unused).collect();
+        assert_eq!(unused, [false, false, false, true, false, false, false]);
     }
 
     #[test]

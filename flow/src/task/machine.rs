@@ -27,7 +27,7 @@ use super::turn::{Action, News, Next, Turn};
 use super::{Inputs, PLANS};
 use crate::cache::Cache;
 use crate::event::Failure;
-use crate::template::{Value, from_json, step_value};
+use crate::template::{Value, envelope_value, from_json, step_value};
 
 /// Calls of tools in one command.
 pub const CALLS: u32 = 10_000;
@@ -247,7 +247,7 @@ impl Run<'_> {
         let mut action = None;
         if !tool.rules.is_empty() {
             let attempt = self.memory.counts().1.saturating_add(1);
-            let own = [("output", from_json(&outcome.envelope(attempt))), ("_attempt", Value::from(attempt))];
+            let own = [("output", envelope_value(&outcome.envelope(attempt))), ("_attempt", Value::from(attempt))];
             let error = outcome.failure.is_some().then(|| ("error", from_json(&outcome.error())));
             let own = own.into_iter().chain(error);
             let scope = self.scope()?;

@@ -20,11 +20,14 @@ pub mod turn;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::event::{Data, Failure, Reference};
 use crate::keychain::Keychain;
+use crate::template::is_template;
 
 pub use machine::{CALLS, CALLS_WITH_JUMPS, Runner};
 
@@ -32,6 +35,16 @@ pub use machine::{CALLS, CALLS_WITH_JUMPS, Runner};
 pub const TOLD: &[&str] = &["python", "javascript"];
 /// The name code knows the variables of the execution by.
 pub const VARIABLES: &str = "variables";
+
+/// The name code knows everything by that templates can name.
+pub const CONTEXT: &str = "context";
+/// What templates call the result of the step that led to theirs, where nothing else is called so.
+pub const PREVIOUS: &str = "result";
+
+/// Whether code of a step may look for results of other steps by itself. What it is may not be known yet.
+pub fn reads_context(kind: &str, code: Option<&str>) -> bool {
+    kind == "python" && code.is_none_or(|code| code.contains(CONTEXT) || is_template(code))
+}
 
 /// Compiled tasks a runner keeps.
 const PLANS: usize = 1024;
@@ -165,6 +178,12 @@ pub struct Inputs {
     /// Those of them that only their shape says to be a pipeline's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed_on: Vec<String>,
+    /// Those of them that are what a loop over a pipeline came to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<String>,
+    /// The kinds of store that the playbook asks for, by the names of the results.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stores: BTreeMap<String, String>,
     /// Merged into every tool's `input`, which wins: the iteration's variables.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub bind: Map<String, Json>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Action, Rule, Spec, Tool, WHOLE};
+use super::{Action, Rule, Spec, Tool, WHOLE, reads_context};
 use crate::template::{Guard, References, RenderError, Template, Tree, Value, keychain};
 
 #[derive(Debug)]
@@ -87,6 +87,10 @@ fn planned(tool: Tool) -> Result<Planned, RenderError> {
     let (config, input) = (Json::Object(tool.config), Json::Object(tool.input));
     before.add_json(&config);
     before.add_json(&input);
+    let code = config.get("code").and_then(Json::as_str);
+    if reads_context(&tool.kind, code) {
+        code.into_iter().for_each(|code| before.add_quoted(code));
+    }
     add_values(&mut after, &tool.set);
     for rule in &tool.rules {
         rule.when.iter().for_each(|when| after.add_guard(when));

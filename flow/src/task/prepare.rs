@@ -7,7 +7,7 @@ use super::outcome::{Outcome, Wanted};
 use super::plan::Planned;
 use super::scope::Scope;
 use super::turn::{Action, Call, Execute};
-use super::{ACKNOWLEDGES_EARLY, TOLD, VARIABLES, acknowledges_early};
+use super::{ACKNOWLEDGES_EARLY, TOLD, VARIABLES, acknowledges_early, reads_context};
 use crate::playbook::duration;
 use crate::template::{Cause, RenderError, from_json, is_truthy, payload_of};
 
@@ -70,12 +70,20 @@ pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) ->
             if let Some(variables) = scope.variables() {
                 context[VARIABLES] = variables;
             }
+            if reads_context(&tool.kind, text(&config, "code")) {
+                let wrong = |cause| Box::new(Outcome::failure("template", told(&tool.label, cause), false));
+                context["results"] = scope.results().map_err(wrong)?;
+            }
             config.insert("context".to_owned(), context);
         }
         config
     };
     call.arguments = Json::Object(arguments).to_string();
     Ok(Prepared { action: Action::Call(call), stage: Stage::Calling })
+}
+
+fn told(label: &str, cause: Cause) -> String {
+    format!("`{label}`: {}", RenderError::new("context", None, cause))
 }
 
 /// The input of a tool, and its configuration, which sees the input's fields as names.

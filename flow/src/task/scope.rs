@@ -13,11 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::memory::Memory;
-use super::{Inputs, Partial, VARIABLES};
+use super::{Inputs, PREVIOUS, Partial, VARIABLES};
 use crate::event::{Failure, Reference};
 use crate::extract::covers;
 use crate::state::told_beside;
-use crate::template::{Context, KEYCHAIN, References, Value, from_json, handed_on_value, step_value};
+use crate::template::{
+    Cause, Context, KEYCHAIN, Reading, References, Value, from_json, read_value, step_value, to_json,
+};
 
 /// Payloads at hand in this turn, by their sha256.
 pub(super) type Bulk = BTreeMap<String, Json>;
@@ -66,10 +68,24 @@ impl Scope<'_> {
             Partial::Payload(reference) if partial == name => Some(reference),
             _ => None,
         });
-        Some(match self.inputs.handed_on.iter().any(|handed| handed == name) {
-            true => handed_on_value(&json, reference),
-            false => step_value(&json, *pipeline, reference),
-        })
+        let is_in = |list: &[String]| list.iter().any(|listed| listed == name);
+        let reading = Reading {
+            pipeline: *pipeline,
+            by_shape: is_in(&self.inputs.handed_on),
+            each: is_in(&self.inputs.each),
+            reference,
+            store: self.inputs.stores.get(name).map(String::as_str),
+        };
+        Some(read_value(&json, &reading))
+    }
+
+    /// Results of steps and of earlier tools that came with the task, for code that looks for them by their names.
+    pub(super) fn results(&self) -> Result<Json, Cause> {
+        let steps = self.inputs.results.iter().map(|(name, _)| name).filter(|name| *name != PREVIOUS);
+        let names = steps.chain(self.memory.results.keys()).filter(|name| !self.memory.running.contains_key(*name));
+        let values = names.filter_map(|name| Some((name.clone(), self.value(name)?)));
+        let all = values.map(|(name, value)| Ok((name, to_json(&value)?)));
+        Ok(Json::Object(all.collect::<Result<_, Cause>>()?))
     }
 
     /// What a name was before anything was set in this run, as JSON, to set fields of it.

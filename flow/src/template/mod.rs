@@ -18,6 +18,7 @@
 
 mod compiled;
 mod context;
+mod envelope;
 mod environment;
 mod error;
 mod filters;
@@ -42,13 +43,14 @@ use serde_json::Value as Json;
 
 pub use compiled::Template;
 pub use context::Context;
+pub use envelope::envelope_value;
 pub use error::{Cause, RenderError};
 pub use guard::Guard;
 pub(crate) use keychain::KEYCHAIN;
 pub use keychain::keychain;
 pub use minijinja::Value;
 pub use references::References;
-pub use step::{handed_on_value, payload_address, payload_of, step_value};
+pub use step::{Reading, payload_address, payload_of, read_value, step_value};
 pub use tree::Tree;
 pub use unknown::{Unknown, unknown, unknown_in_guard};
 pub use value::{from_json, is_truthy, to_json};

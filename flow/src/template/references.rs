@@ -18,6 +18,9 @@ use super::split::{Part, quoted_length, split};
 const WORDS: [&str; 13] =
     ["and", "else", "false", "False", "if", "in", "is", "none", "None", "not", "or", "true", "True"];
 
+/// Bytes of a text in a program that can be a name of something else.
+const LONGEST_NAME: usize = 128;
+
 /// What is referred to, without the `ctx.` in front of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct References {
@@ -60,6 +63,19 @@ impl References {
         match when {
             Json::String(text) if !is_template(text) => self.add_code(text),
             other => self.add_json(other),
+        }
+    }
+
+    /// Texts that a program has in quotes: names of what it may look for in the context. Most of them are something else, which
+    /// costs a lookup in vain.
+    pub fn add_quoted(&mut self, code: &str) {
+        let mut before = None;
+        for word in code.split_inclusive(['"', '\'']) {
+            let (word, quote) = word.split_at(word.len() - word.ends_with(['"', '\'']) as usize);
+            if before == Some(quote) && !quote.is_empty() && (1..=LONGEST_NAME).contains(&word.len()) {
+                self.paths.insert(vec![word.to_owned()]);
+            }
+            before = Some(quote);
         }
     }
 

@@ -6,8 +6,9 @@
 //! those of later tasks first, in `data` too, and they show when the value is listed or becomes JSON: code that is given a
 //! step as a whole looks for them there. `results` leads to the data as it is. A task may have answered with what another
 //! pipeline came to, as one does that loads it again; the fields in there are found last. Where only the shape of a result
-//! says that it is a pipeline's, no field of a task hides `data` and `result`. `_ref`, `_uri` and `_store` say
-//! where the whole is when the result is kept as a payload. Of an HTTP answer `http` is its status and headers, and `data.data`
+//! says that it is a pipeline's, no field of a task hides `data` and `result`. Each result of a loop over a pipeline is a
+//! pipeline's. `_ref` and `_uri` say where the whole is when the result is kept as a payload, and `_store` in what kind of
+//! store: the one that was asked for, or else one that its size fits. All payloads are kept alike, but playbooks ask. Of an HTTP answer `http` is its status and headers, and `data.data`
 //! its body as `data` is; of a loop `data.stats` and the like are those of the loop. Of all these names only the fields of
 //! tasks are listed.
 
@@ -21,24 +22,72 @@ use serde_json::Value as Json;
 use super::value::from_json;
 use crate::event::Reference;
 
+/// Payloads of more bytes are said to be on a disk.
+const SMALL_STORE: u64 = 1 << 20;
+
+/// How a result is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reading<'a> {
+    /// The step's tool was a list.
+    pub pipeline: bool,
+    /// The step has it from elsewhere, and only its shape says that it is a pipeline's. Any map of maps has it, so that
+    /// `data` and `result` are the whole of it, whatever is called so further below.
+    pub by_shape: bool,
+    /// It is what a loop came to whose tool was a list.
+    pub each: bool,
+    /// Where the whole is.
+    pub reference: Option<&'a Reference>,
+    /// The kind of store that the playbook asks for.
+    pub store: Option<&'a str>,
+}
+
 /// A step's result. `pipeline`: its tool was a list.
 pub fn step_value(data: &Json, pipeline: bool, reference: Option<&Reference>) -> Value {
-    seen(data, pipeline, false, reference)
+    read_value(data, &Reading { pipeline, reference, ..Reading::default() })
 }
 
-/// A result that a step has from elsewhere and that has the shape of a pipeline's. Any map of maps has it, so that `data`
-/// and `result` are the whole of it, whatever is called so further below.
-pub fn handed_on_value(data: &Json, reference: Option<&Reference>) -> Value {
-    seen(data, true, true, reference)
-}
-
-fn seen(data: &Json, pipeline: bool, by_shape: bool, reference: Option<&Reference>) -> Value {
-    let inner = from_json(data);
+/// A step's result, read as it is meant.
+pub fn read_value(data: &Json, reading: &Reading<'_>) -> Value {
+    let inner = match data {
+        Json::Object(fields) if reading.each => Value::from_pairs(fields.iter().map(|(name, field)| {
+            let value = from_json(field);
+            let is_list = value.kind() == ValueKind::Seq && matches!(name.as_str(), "results" | "data");
+            (name.as_str(), if is_list { Value::from_object(Results { inner: value }) } else { value })
+        })),
+        _ => from_json(data),
+    };
+    let Reading { pipeline, by_shape, reference, store, .. } = *reading;
+    let kept = reference.map(|reference| {
+        let usual = if reference.size > SMALL_STORE { "disk" } else { "kv" };
+        (payload_address(reference), store.filter(|kind| *kind != "auto").unwrap_or(usual).to_owned())
+    });
     match data {
-        Json::Array(_) | Json::Object(_) => {
-            Value::from_object(StepResult { inner, pipeline, by_shape, reference: reference.map(payload_address) })
-        }
+        Json::Array(_) | Json::Object(_) => Value::from_object(StepResult { inner, pipeline, by_shape, kept }),
         _ => inner,
+    }
+}
+
+/// What the iterations of a loop over a pipeline came to.
+#[derive(Debug)]
+struct Results {
+    inner: Value,
+}
+
+impl Object for Results {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let inner = self.inner.get_item(key).ok().filter(|value| !value.is_undefined())?;
+        Some(match inner.kind() {
+            ValueKind::Map => Value::from_object(StepResult { inner, pipeline: true, by_shape: false, kept: None }),
+            _ => inner,
+        })
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.inner.len().unwrap_or(0))
     }
 }
 
@@ -67,7 +116,8 @@ struct StepResult {
     pipeline: bool,
     /// Only its shape says that it is a pipeline's.
     by_shape: bool,
-    reference: Option<String>,
+    /// The address of the whole, and the kind of store it is in.
+    kept: Option<(String, String)>,
 }
 
 impl StepResult {
@@ -107,8 +157,16 @@ impl StepResult {
         Some(Value::from_pairs([("status", part("status_code")), ("headers", part("headers"))]))
     }
 
+    /// Bulk that is elsewhere hides nothing that another task has, and not the whole, which is `data` too.
     fn field_of_task(&self, key: &Value) -> Option<Value> {
-        self.layers().iter().rev().find_map(|result| field(result, key))
+        let layers = self.layers();
+        let mut found = layers.iter().rev().filter_map(|result| field(result, key));
+        let first = found.next()?;
+        if first.kind() != ValueKind::Invalid {
+            return Some(first);
+        }
+        let other = found.find(|value| value.kind() != ValueKind::Invalid);
+        other.or_else(|| Some(first).filter(|_| key.as_str() != Some("data")))
     }
 
     /// Labels, and the fields of their results.
@@ -201,8 +259,8 @@ impl Object for StepResult {
             "result" => Some(Value::from_dyn_object(Arc::clone(self))),
             "results" if self.pipeline => Some(self.inner.clone()),
             "http" => self.http(),
-            "_ref" | "_uri" => self.reference.as_deref().map(Value::from),
-            "_store" => self.reference.is_some().then(|| Value::from("payload")),
+            "_ref" | "_uri" => self.kept.as_ref().map(|(address, _)| Value::from(address.as_str())),
+            "_store" => self.kept.as_ref().map(|(_, store)| Value::from(store.as_str())),
             _ => None,
         }
     }

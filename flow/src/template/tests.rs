@@ -372,9 +372,53 @@ fn layers_hide_and_share_names() {
 }
 
 #[test]
+fn each_result_of_a_loop_over_a_pipeline_is_a_pipelines() {
+    let results = json!([{"a": {"score": 5}, "b": {"saved": true}}, {"a": {"score": 7}, "b": null}]);
+    let data = json!({"results": results, "data": results, "stats": {"total": 2}, "count": 2});
+    let each = Reading { each: true, ..Reading::default() };
+    let context = Context::new(0).with([
+        ("each", read_value(&data, &each)),
+        ("moved", read_value(&json!({"stats": {"total": 2}, "results": "x"}), &each)),
+        ("plain", step_value(&data, false, None)),
+    ]);
+    for (text, expected) in [
+        ("{{ each.results[0].score }}{{ each.data[1].score }}{{ each.results[0].b.saved }}", json!("57true")),
+        ("{{ each.data.results[1].score }}{{ each.result.data[0].score }}", json!("75")),
+        ("{{ each.results | length }}{{ each.data.stats.total }}{{ each.results[5] is defined }}", json!("22false")),
+        ("{% for one in each.data %}{{ one.score }}{% endfor %}", json!("57")),
+        ("{{ each.data[-1].score }}{{ (each.data | first).saved }}", json!("7true")),
+        (
+            "{{ each.data }}",
+            json!([
+                {"a": {"score": 5}, "b": {"saved": true}, "score": 5, "saved": true},
+                {"a": {"score": 7}, "b": null, "score": 7},
+            ]),
+        ),
+        ("{{ moved.stats.total }}{{ moved.results }}", json!("2x")),
+        ("{{ plain.results[0].score is defined }}", json!(false)),
+    ] {
+        let got = Templates::new().render_json(&json!(text), &context);
+        assert_eq!(got.map_err(|error| error.to_string()), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_payload_is_in_the_store_that_was_asked_for_or_in_one_of_its_size() {
+    for (size, store, expected) in
+        [(9, None, "kv"), (2 << 20, None, "disk"), (2 << 20, Some("auto"), "disk"), (9, Some("gcs"), "gcs")]
+    {
+        let reference = Reference { sha256: "ab".repeat(32), size };
+        let reading = Reading { reference: Some(&reference), store, ..Reading::default() };
+        let context = Context::new(0).with([("kept", read_value(&json!({"x": 1}), &reading))]);
+        assert_eq!(Templates::new().render_json(&json!("{{ kept._store }}"), &context), Ok(json!(expected)), "{size}");
+    }
+}
+
+#[test]
 fn results_of_steps_are_read_in_all_spellings() {
     let reference = Reference { sha256: "ab".repeat(32), size: 9 };
     let pipeline = json!({"get": {"id": 1, "page": 2}, "put": {"id": 3}, "n": 4});
+    let by_shape = Reading { pipeline: true, by_shape: true, ..Reading::default() };
     let context = Context::new(0).with([
         ("plain", step_value(&json!({"x": 1, "in": {"y": 2}}), false, None)),
         ("http", step_value(&json!({"status_code": 200, "data": {"x": 5}}), false, None)),
@@ -383,7 +427,7 @@ fn results_of_steps_are_read_in_all_spellings() {
         ("pipe", step_value(&pipeline, true, None)),
         ("web", step_value(&json!({"get": {"data": {"x": 6}}}), true, None)),
         ("again", step_value(&json!({"load": {"make": {"items": [7], "n": 2}}}), true, None)),
-        ("kid", handed_on_value(&json!({"user": {"id": 3, "data": {"x": 8}}, "order": {"result": 9}}), None)),
+        ("kid", read_value(&json!({"user": {"id": 3, "data": {"x": 8}}, "order": {"result": 9}}), &by_shape)),
         ("large", step_value(&json!({"x": 1, "_truncated": true}), false, Some(&reference))),
     ]);
     for (text, expected) in [
@@ -412,7 +456,7 @@ fn results_of_steps_are_read_in_all_spellings() {
         ),
         ("{{ kid.data.user.id }}{{ kid.result.user.id }}{{ kid.data.user.data.x }}{{ kid.id }}", json!("3383")),
         ("{{ large._ref }}", json!(format!("noetl://payload/{}", "ab".repeat(32)))),
-        ("{{ large._ref is defined }}{{ plain._ref is defined }}{{ large._store }}", json!("truefalsepayload")),
+        ("{{ large._ref is defined }}{{ plain._ref is defined }}{{ large._store }}", json!("truefalsekv")),
     ] {
         let got = Templates::new().render_json(&json!(text), &context);
         assert_eq!(got.map_err(|error| error.to_string()), Ok(expected), "{text}");

@@ -9,7 +9,7 @@ use noetl_flow::extract::extract;
 use noetl_flow::ids::CommandId;
 use noetl_flow::state::told_beside;
 use noetl_flow::task::{Inputs, Partial, Report, Spec, Tool};
-use noetl_flow::template::{Context, Templates, from_json, handed_on_value, keychain, step_value};
+use noetl_flow::template::{Context, Reading, Templates, from_json, keychain, read_value};
 use serde_json::{Map, Value as Json, json};
 
 type Payloads = BTreeMap<String, Vec<u8>>;
@@ -105,8 +105,10 @@ fn context(execution: u64, at: u64, inputs: &Inputs, payloads: &Payloads) -> Con
     base.with(values.iter().map(|(name, value)| {
         let is_result = inputs.results.iter().find(|(result, _)| result == name);
         let value = match is_result {
-            Some((name, _)) if inputs.handed_on.contains(name) => handed_on_value(value, None),
-            Some((_, pipeline)) => step_value(value, *pipeline, None),
+            Some((name, pipeline)) => {
+                let (by_shape, each) = (inputs.handed_on.contains(name), inputs.each.contains(name));
+                read_value(value, &Reading { pipeline: *pipeline, by_shape, each, ..Reading::default() })
+            }
             None => from_json(value),
         };
         (name.as_str(), value)

@@ -65,6 +65,13 @@ class Conventions(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(answer(code, input), wanted)
 
+    def test_the_context_has_variables_and_results_below_what_is_told(self):
+        told = {"variables": {"limit": 1, "start": 2}, "results": {"start": {"n": 3}, "step": 4, "mine": 5}}
+        code = "result = [context[name] for name in ('limit', 'start', 'step', 'mine')] + ['results' in context]"
+        self.assertEqual(answer(code, {"mine": 6}, context={**CONTEXT, **told}), [1, {"n": 3}, "clean", 6, False])
+        self.assertEqual(answer("result = 'start' in globals()", context={**CONTEXT, **told}), False)
+        self.assertEqual(answer("result = 'start' in context", context={"variables": None, "results": [1]}), False)
+
     def test_nothing_given_is_what_was_printed(self):
         said = answer("import sys\nprint('one')\nprint('two', file=sys.stderr)\nsys.stdout.buffer.write(b'three')")
         self.assertEqual(said, {"stdout": "one\nthree", "stderr": "two\n"})

@@ -1,6 +1,7 @@
 //! A runner, and a kernel that does what it asks for.
 
 mod calls;
+mod context;
 mod payloads;
 mod pipeline;
 mod policy;

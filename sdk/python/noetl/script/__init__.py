@@ -47,8 +47,16 @@ def run(arguments: dict[str, Any]) -> Response:
 
 
 def _names(options: Options) -> dict[str, Any]:
-    """What the code finds as globals; its input goes before everything."""
+    """What the code finds as globals; its input goes before everything.
+
+    ``context`` has what templates have, too: variables of the execution and results of its steps, as far as they came."""
     given = options.input
     told = {"args": given, "variables": {}, **options.context}
-    own = {"sys": sys, "json": json, "context": {**given, **told}, **told, "input_data": dict(given)}
+    results = told.pop("results", {})
+    context = {**_fields(told["variables"]), **_fields(results), **given, **told}
+    own = {"sys": sys, "json": json, "context": context, **told, "input_data": dict(given)}
     return {**own, **given}
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -47,7 +47,7 @@ class Options:
     name: str
     input: dict[str, Any]
     libraries: list[Library]
-    #: `execution_id`, `step` and `attempt`.
+    #: `execution_id`, `step` and `attempt`, and as far as the code may read them `variables` and `results`.
     context: dict[str, Any]
 
     @classmethod
