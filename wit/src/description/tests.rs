@@ -37,7 +37,7 @@ fn field(name: &str, given: Given) -> UsedField {
 
 fn used(fields: Vec<UsedField>) -> Use {
     let path = "workflow[0].tool".to_owned();
-    Use { kind: "http".to_owned(), line: 6, column: 1, path, fields, inputs: Vec::new(), open: false }
+    Use { kind: "http".to_owned(), line: 6, column: 1, path, fields, inputs: Vec::new(), open: false, unused: false }
 }
 
 fn told(used: &Use, strict: bool) -> Vec<(Severity, String, Option<String>)> {
@@ -70,6 +70,7 @@ fn an_unknown_field_is_a_warning_with_the_one_that_was_meant() {
 fn what_is_required_is_missed_unless_something_supplies_it() {
     let missing = [(Severity::Error, "`url` is missing: where it goes".to_owned(), None)];
     assert_eq!(told(&used(vec![]), false), missing);
+    assert_eq!(told(&Use { unused: true, ..used(vec![]) }, false)[0].0, Severity::Warning);
     assert_eq!(told(&used(vec![field("url", Given::Nothing)]), false), missing);
     let handed = Use { inputs: vec!["endpoint".to_owned()], ..used(vec![]) };
     assert_eq!(told(&handed, false), []);

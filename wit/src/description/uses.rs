@@ -33,6 +33,9 @@ pub struct Use {
     /// Whether it is handed others too, which are known only when the step runs.
     #[serde(default)]
     pub open: bool,
+    /// Whether it is only there for others to refer to, and none does: they would bring what it lacks.
+    #[serde(default)]
+    pub unused: bool,
 }
 
 /// One field that is written there.
@@ -207,7 +210,7 @@ impl Check<'_> {
             let names: Vec<String> = group.iter().map(|field| format!("`{}`", field.name)).collect();
             let Use { line, column, path, .. } = self.used;
             found.push(Problem {
-                severity: Severity::Error,
+                severity: if self.used.unused { self.doubt } else { Severity::Error },
                 line: *line,
                 column: *column,
                 path: path.clone(),
