@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{call, server};
+use crate::support::{call, failure, server};
 use crate::upstream::Upstream;
 
 #[tokio::test]

@@ -96,8 +96,8 @@ impl Output {
             _ => "redirects without saying where to".to_owned(),
         };
         let message = format!(
-            "the server {to} with status {}, which is not followed: a body goes only to the origin it was meant for; \
-             write `follow_redirects: false` to have the redirect itself",
+            "the server {to} with status {}, which is not followed: a body is sent again only within its origin, for 307 \
+             and 308, and up to 1 MiB; write `follow_redirects: false` to have the redirect itself",
             self.status_code
         );
         Self { failure: Some(Failed { code: "redirect", message, retryable: false }), ..self }
