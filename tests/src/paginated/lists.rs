@@ -13,45 +13,52 @@ const ITEMS: u64 = 35;
 const HEAVY_ITEMS: u64 = 100;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-fn items() -> Vec<Value> {
-    (1..=ITEMS).map(|i| json!({"id": i, "name": format!("Assessment {i}"), "score": 50 + i % 50})).collect()
-}
-
-fn page(ask: &Ask) -> Value {
-    page_of(&items(), ask.number("page", 1), ask.number("pageSize", 10))
-}
+const ON_PAGE: u64 = 10;
 
 pub(super) fn assessments(ask: &Ask) -> Reply {
-    Reply::json(&page(ask))
+    let items: Vec<Value> =
+        (1..=ITEMS).map(|i| json!({"id": i, "name": format!("Assessment {i}"), "score": 50 + i % 50})).collect();
+    Reply::json(&page_of(&items, ask.number("page", 1), ask.number("pageSize", ON_PAGE)))
+}
+
+/// A page of what is behind failures and limits. How many there are is not told.
+fn page(ask: &Ask, limited: bool) -> Value {
+    let item = |i: u64| {
+        let mut item = json!({"id": i, "value": format!("item_{i}")});
+        if limited {
+            item["rate_limited"] = true.into();
+        }
+        item
+    };
+    let mut page = page_of(&(1..=ITEMS).map(item).collect::<Vec<_>>(), ask.number("page", 1), ON_PAGE);
+    if let Some(paging) = page["paging"].as_object_mut() {
+        paging.remove("total");
+    }
+    page
 }
 
 pub(super) fn users(ask: &Ask) -> Reply {
     let (offset, limit) = (ask.number("offset", 0).min(ITEMS), ask.number("limit", 10));
     let end = offset.saturating_add(limit).min(ITEMS);
     let users: Vec<Value> = (offset + 1..=end)
-        .map(|i| json!({"id": i, "name": format!("User {i}"), "email": format!("user{i}@example.com")}))
+        .map(|i| json!({"id": i, "username": format!("user{i}"), "email": format!("user{i}@example.com")}))
         .collect();
     Reply::json(&json!({"users": users, "has_more": end < ITEMS, "offset": offset, "limit": limit, "total": ITEMS}))
 }
 
-/// The cursor is the number of a page in base64; none begins with the first.
+/// The cursor is the number of a page in base64; none, and one that is none of ours, begins with the first.
 pub(super) fn events(ask: &Ask) -> Reply {
     let limit = ask.number("limit", 10).max(1);
-    let page = match ask.text("cursor").filter(|cursor| !cursor.is_empty()) {
-        None => 1,
-        Some(cursor) => {
-            let decoded = STANDARD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            match decoded.and_then(|text| text.parse::<u64>().ok()).filter(|page| *page > 0) {
-                Some(page) => page,
-                None => return Reply::error(400, "the cursor is none of ours"),
-            }
-        }
-    };
+    let decoded = ask.text("cursor").and_then(|cursor| STANDARD.decode(cursor).ok());
+    let number = decoded.and_then(|bytes| String::from_utf8(bytes).ok()?.trim().parse().ok());
+    let page: u64 = number.filter(|page| *page > 0).unwrap_or(1);
     let from = (page - 1).saturating_mul(limit).min(ITEMS);
     let to = from.saturating_add(limit).min(ITEMS);
-    let kinds = ["login", "view", "click"];
     let events: Vec<Value> = (from + 1..=to)
-        .map(|i| json!({"id": i, "type": kinds[(i % 3) as usize], "timestamp": 1_700_000_000 + i}))
+        .map(|i| {
+            json!({"id": i, "type": "user_action", "timestamp": format!("2024-01-{:02}T12:00:00Z", i % 28 + 1),
+                "data": {"action": format!("event_{i}")}})
+        })
         .collect();
     let next = (to < ITEMS).then(|| STANDARD.encode((page + 1).to_string()));
     Reply::json(&json!({"events": events, "next_cursor": next, "limit": limit}))
@@ -67,44 +74,68 @@ pub(super) fn flaky(ask: &Ask, world: &World) -> Reply {
     if fails && *hit == 1 {
         return Reply::error(500, &format!("page {number} fails the first time"));
     }
-    Reply::json(&page(ask))
+    Reply::json(&page(ask, false))
 }
 
 pub(super) async fn errors(ask: &Ask) -> Reply {
     let retry_after = ask.number("retry_after", 5);
     match ask.text("error_type").unwrap_or_default() {
-        "429" | "rate_limit" => Reply::error(429, "too many requests").with("retry-after", retry_after),
-        "503" | "unavailable" => Reply::error(503, "not now").with("retry-after", retry_after),
-        "500" | "server" | "server_error" => Reply::error(500, "a failure on purpose"),
-        "401" | "auth" => Reply::error(401, "who are you?"),
-        "403" | "forbidden" => Reply::error(403, "not you"),
-        "404" | "not_found" => Reply::error(404, "there is no such thing"),
+        "429" => refused(429, "Too Many Requests").with("retry-after", retry_after),
+        "503" => refused(503, "Service Unavailable").with("retry-after", retry_after),
+        "500" => Reply::error(500, "a failure on purpose"),
+        "auth" => Reply::error(401, "who are you?"),
+        "403" => Reply::error(403, "not you"),
+        "404" => Reply::error(404, "there is no such thing"),
         "timeout" => {
             tokio::time::sleep(TIMEOUT).await;
-            Reply::json(&page(ask))
+            Reply::json(&json!({"data": [], "simulated": "timeout"}))
         }
-        _ => Reply::json(&page(ask)),
+        _ => Reply::json(&page(ask, false)),
     }
+}
+
+/// What a gateway says that lets nobody through.
+pub(super) fn refused(status: u16, error: &str) -> Reply {
+    Reply::json(&json!({"error": error, "message": "come back later"})).status(status)
 }
 
 pub(super) fn rate_limited(ask: &Ask, world: &World) -> Reply {
     let most = usize::try_from(ask.number("requests_per_second", 2)).unwrap_or(usize::MAX).max(1);
-    if !world.admits("rate-limited", most) {
-        return Reply::error(429, "more requests a second than asked for").with("retry-after", 1);
+    let (admitted, seen) = world.admits("rate-limited", most);
+    let limit = json!({"requests_in_window": seen, "limit": most});
+    if !admitted {
+        let told = json!({"error": "Rate limit exceeded", "requests_in_window": seen, "limit": most});
+        return Reply::json(&told).status(429).with("retry-after", 1);
     }
-    Reply::json(&page(ask))
+    let mut page = page(ask, true);
+    page["rate_limit"] = limit;
+    Reply::json(&page)
 }
 
 pub(super) fn heavy(ask: &Ask) -> Reply {
-    let bytes = ask.number("payload_kb", 10).min(10 * 1024) * 1024;
+    let kb = ask.number("payload_kb", 10).min(10 * 1024);
     let (number, size) = (ask.number("page", 1).max(1), ask.number("pageSize", 10).max(1));
     let first = (number - 1).saturating_mul(size).min(HEAVY_ITEMS);
     let last = first.saturating_add(size).min(HEAVY_ITEMS);
-    let items: Vec<Value> = (first + 1..=last)
-        .map(|i| json!({"id": i, "name": format!("Item {i}"), "payload": noise(i, bytes as usize)}))
-        .collect();
+    let items: Vec<Value> = (first + 1..=last).map(|i| heavy_item(i, kb as usize * 1024)).collect();
     let paging = json!({"hasMore": last < HEAVY_ITEMS, "page": number, "pageSize": size, "total": HEAVY_ITEMS});
-    Reply::json(&json!({"data": items, "paging": paging}))
+    let meta = json!({"payload_kb_per_item": kb, "estimated_response_kb": kb * (last - first)});
+    Reply::json(&json!({"data": items, "paging": paging, "meta": meta}))
+}
+
+fn heavy_item(i: u64, bytes: usize) -> Value {
+    const CATEGORIES: [&str; 4] = ["finance", "technology", "healthcare", "education"];
+    let day = i % 28 + 1;
+    json!({"id": i, "name": format!("Heavy Assessment {i}"), "score": 50 + i % 50,
+        "category": CATEGORIES[(i % 4) as usize],
+        "metadata": {"created_at": format!("2024-01-{day:02}T12:00:00Z"),
+            "updated_at": format!("2024-01-{day:02}T14:30:00Z"), "version": format!("1.{}.0", i % 10),
+            "tags": (0..5).map(|n| format!("tag_{n}")).collect::<Vec<_>>()},
+        "description": format!("What there is to say about {i}. ").repeat(10), "payload": noise(i, bytes)})
+}
+
+pub(super) fn heavy_stats() -> Reply {
+    Reply::json(&json!({"total_items": HEAVY_ITEMS, "default_payload_kb": 10, "max_recommended_payload_kb": 1000}))
 }
 
 /// Letters that do not compress well, the same for the same seed.

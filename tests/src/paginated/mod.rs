@@ -51,17 +51,17 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Whether one more request a second is within the limit. Times are a sliding window.
-    fn admits(&self, bucket: &'static str, most: usize) -> bool {
+    /// Whether one more request a second is within the limit, and how many there are with it. Times are a sliding window.
+    fn admits(&self, bucket: &'static str, most: usize) -> (bool, usize) {
         let mut buckets = self.buckets.lock().expect("nobody panics here");
         let times = buckets.entry(bucket).or_default();
         let now = Instant::now();
         times.retain(|time| now.duration_since(*time) < Duration::from_secs(1));
-        if times.len() >= most {
-            return false;
+        let admitted = times.len() < most;
+        if admitted {
+            times.push(now);
         }
-        times.push(now);
-        true
+        (admitted, times.len())
     }
 
     fn note(&self, ask: &Ask) {
@@ -147,19 +147,14 @@ async fn answer(ask: &Ask, world: &World) -> Reply {
         ("GET", ["api", "v1", "errors"]) => lists::errors(ask).await,
         ("GET", ["api", "v1", "rate-limited"]) => lists::rate_limited(ask, world),
         ("GET", ["api", "v1", "heavy"]) => lists::heavy(ask),
-        ("GET", ["api", "v1", "heavy", "stats"]) => {
-            Reply::json(&json!({"requests": world.seen.lock().expect("nobody panics here").get("GET /api/v1/heavy")}))
-        }
+        ("GET", ["api", "v1", "heavy", "stats"]) => lists::heavy_stats(),
         ("GET", ["api", "v1", "reference-chain", "items"]) => chain::items(ask),
         ("GET", ["api", "v1", "reference-chain", "detail", id]) => chain::detail(id, ask),
         ("POST", ["api", "v1", "concurrency", "reset"]) => probe::reset(world),
         ("GET", ["api", "v1", "concurrency", "probe"]) => probe::visit(ask, world).await,
         ("GET", ["api", "v1", "concurrency", "stats"]) => probe::stats(world),
         ("GET", ["api", "v1", "patient-records"]) => patients::records(ask, world).await,
-        ("GET", ["api", "v1", "patient", kind]) => patients::of_patient(kind, ask, world),
-        ("GET", ["api", "v1", "mds", "assessment_ids"]) => patients::mds_ids(ask),
-        ("GET", ["api", "v1", "mds", "assessment", id]) => patients::mds_detail(id),
-        ("GET", ["api", "v1", "pft", "mds", "details"]) => patients::mds_details(ask),
+        ("GET", ["api", "v1", rest @ ..]) if patients::is_of_one(rest) => patients::of_one(rest, ask, world),
         ("GET", ["api", "v1", "pft", "batch", kind]) => patients::batch(kind, ask),
         _ => stubs::answer(ask, &parts, world).await,
     }

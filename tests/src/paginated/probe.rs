@@ -1,6 +1,6 @@
 //! Whether requests overlap: a visit lasts as long as it asks for, and the most visitors at a time are remembered.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::World;
 use super::wire::{Ask, Reply};
 
 const LONGEST: f64 = 300.0;
-const RECENT: usize = 50;
+const RECENT: usize = 200;
 
 #[derive(Default)]
 pub(crate) struct Probe {
@@ -20,16 +20,18 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    fn note(&mut self, event: &str, label: &str) {
-        self.recent.push(json!({"event": event, "label": label, "active": self.active}));
+    fn note(&mut self, phase: &str, request: u64, label: &str, seconds: (&str, f64)) {
+        let mut event = json!({"phase": phase, "request_id": request, "label": label, "active": self.active});
+        event[seconds.0] = seconds.1.into();
+        self.recent.push(event);
         if self.recent.len() > RECENT {
             self.recent.remove(0);
         }
     }
 
-    fn shown(&self) -> Value {
+    fn counts(&self) -> Value {
         json!({"started": self.started, "completed": self.completed, "active": self.active,
-            "max_active": self.max_active, "recent_events": self.recent})
+            "max_active": self.max_active})
     }
 }
 
@@ -37,6 +39,8 @@ impl Probe {
 struct Visit<'a> {
     world: &'a World,
     label: String,
+    request: u64,
+    since: Instant,
 }
 
 impl Drop for Visit<'_> {
@@ -44,7 +48,7 @@ impl Drop for Visit<'_> {
         let mut probe = self.world.probe.lock().expect("nobody panics here");
         probe.active = probe.active.saturating_sub(1);
         probe.completed += 1;
-        probe.note("completed", &self.label);
+        probe.note("end", self.request, &self.label, ("duration_seconds", self.since.elapsed().as_secs_f64()));
     }
 }
 
@@ -54,24 +58,39 @@ pub(super) fn reset(world: &World) -> Reply {
 }
 
 pub(super) async fn visit(ask: &Ask, world: &World) -> Reply {
-    let label = ask.text("label").unwrap_or_default().to_owned();
+    let label = ask.text("label").unwrap_or("probe").to_owned();
     let delay = ask.float("delay_seconds", 0.0).clamp(0.0, LONGEST);
-    {
+    let (request, active) = {
         let mut probe = world.probe.lock().expect("nobody panics here");
         probe.started += 1;
         probe.active += 1;
         probe.max_active = probe.max_active.max(probe.active);
-        probe.note("started", &label);
-    }
-    let visit = Visit { world, label };
+        let request = probe.started;
+        probe.note("start", request, &label, ("delay_seconds", delay));
+        (request, probe.active)
+    };
+    let visit = Visit { world, label: label.clone(), request, since: Instant::now() };
     if delay > 0.0 {
         tokio::time::sleep(Duration::from_secs_f64(delay)).await;
     }
-    let label = visit.label.clone();
+    let seconds = visit.since.elapsed().as_secs_f64();
     drop(visit);
-    Reply::json(&json!({"status": "ok", "delay_seconds": delay, "label": label}))
+    let mut told = world.probe.lock().expect("nobody panics here").counts();
+    for (name, value) in [
+        ("request_id", json!(request)),
+        ("label", json!(label)),
+        ("delay_seconds", json!(delay)),
+        ("duration_seconds", json!(seconds)),
+        ("active_at_start", json!(active)),
+    ] {
+        told[name] = value;
+    }
+    Reply::json(&told)
 }
 
 pub(super) fn stats(world: &World) -> Reply {
-    Reply::json(&world.probe.lock().expect("nobody panics here").shown())
+    let probe = world.probe.lock().expect("nobody panics here");
+    let mut told = probe.counts();
+    told["recent_events"] = probe.recent.clone().into();
+    Reply::json(&told)
 }
