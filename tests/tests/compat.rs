@@ -6,6 +6,14 @@
 
 use noetl_tests::compat::{self, Options, Report, Verdict};
 
+/// What of the suite needs what this build does not have: DuckDB, and subscriptions.
+const NOT_HERE: [&str; 4] = [
+    "duckdb_test.yaml",
+    "subscription/iot_sensor_stream.subscription.yaml",
+    "subscription/spool_outage_stream.subscription.yaml",
+    "subscription/webhook_orders.subscription.yaml",
+];
+
 async fn run(options: &Options) -> Report {
     let report = compat::run(options).await.unwrap_or_else(|error| panic!("{error}"));
     println!("{report}");
@@ -28,5 +36,7 @@ async fn the_suite_does_what_its_oracles_say() {
         println!("SKIPPED: {} is not there", folder.display());
         return;
     }
-    run(&Options::of(folder)).await;
+    let report = run(&Options::of(folder)).await;
+    let not_here: Vec<&str> = report.of(Verdict::NotHere).map(|row| row.file.as_str()).collect();
+    assert_eq!(not_here, NOT_HERE, "what is not here has to be known");
 }

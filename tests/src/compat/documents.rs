@@ -5,6 +5,7 @@ use std::path::Path;
 
 use noetl_flow::playbook::{Playbook, parse};
 use noetl_flow::task::Tool;
+use noetl_flow::template::References;
 use serde_json::Value as Json;
 use walkdir::WalkDir;
 
@@ -20,6 +21,9 @@ pub(super) struct Document {
     /// `Playbook`, `Subscription`, ...
     pub kind: String,
 }
+
+/// Fields of tools that say where they go.
+const ADDRESSES: [&str; 6] = ["url", "endpoint", "base_url", "source", "target", "script"];
 
 /// What a credential is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,8 +65,9 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Document>, String> {
 }
 
 impl Document {
+    /// As the catalog has it.
     pub fn path(&self) -> Option<&str> {
-        self.playbook.as_ref().map(|playbook| playbook.metadata.path.as_str())
+        self.playbook.as_ref().map(|playbook| in_catalog(&playbook.metadata.path))
     }
 
     /// Tools of the catalog that have to be there.
@@ -77,20 +82,33 @@ impl Document {
     /// Paths of playbooks that it starts.
     pub fn children(&self) -> Vec<String> {
         let calls = self.tools().filter(|tool| tool.kind == "playbook");
-        calls.filter_map(|tool| self.word(tool.config.get("path")?)).collect()
+        calls.filter_map(|tool| Some(in_catalog(&self.word(tool.config.get("path")?)?).to_owned())).collect()
     }
 
-    /// Texts that may hold addresses: what tools are given, and variables. Descriptions and code are not among them.
-    pub fn texts(&self) -> Vec<&str> {
+    /// Texts with the addresses that tools go to: what they say themselves, and variables of the workload that they name. A
+    /// variable that nothing goes to may hold any address.
+    pub fn addresses(&self) -> Vec<&str> {
         let mut texts = Vec::new();
         for tool in self.tools() {
-            for (_, value) in tool.config.iter().filter(|(name, _)| *name != "code" && *name != "command") {
-                collect(value, &mut texts);
-            }
-            tool.input.values().for_each(|value| collect(value, &mut texts));
+            let named = tool.config.iter().filter(|(name, _)| ADDRESSES.contains(&name.as_str()));
+            named.for_each(|(_, value)| collect(value, &mut texts));
         }
-        let workload = self.playbook.iter().flat_map(|playbook| playbook.workload.values());
-        workload.for_each(|value| collect(value, &mut texts));
+        let workload = self.playbook.as_ref().map(|playbook| &playbook.workload);
+        let (mut refers, mut read, mut known) = (References::default(), 0, BTreeSet::new());
+        // What a variable says may name others.
+        while read < texts.len() {
+            texts[read..].iter().for_each(|text| refers.add_text(text));
+            read = texts.len();
+            for path in &refers.paths {
+                let name = if path[0] == "workload" { path.get(1) } else { path.first() };
+                let Some((name, value)) = name.and_then(|name| workload?.get_key_value(name.as_str())) else {
+                    continue;
+                };
+                if known.insert(name.as_str()) {
+                    collect(value, &mut texts);
+                }
+            }
+        }
         texts
     }
 
@@ -164,6 +182,10 @@ impl Document {
     }
 }
 
+fn in_catalog(path: &str) -> &str {
+    path.trim_start_matches('/')
+}
+
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-./".contains(letter))
 }
@@ -226,6 +248,29 @@ workflow:
         assert_eq!(document.on_nats().into_iter().collect::<Vec<_>>(), [Needed::Bucket("sessions".to_owned())]);
         assert_eq!(document.children(), ["lib/child"]);
         assert_eq!(document.kinds().into_iter().collect::<Vec<_>>(), ["http", "nats", "postgres", "transfer"]);
-        assert!(document.texts().contains(&"http://x.example/y"));
+        assert!(document.addresses().contains(&"http://x.example/y"));
+    }
+
+    #[test]
+    fn an_address_counts_when_a_tool_goes_there() {
+        let document = document(
+            "
+workload: {api: '{{ host }}/v1', host: 'http://here.example', unused: 'http://unused.example', said: 'http://said.example'}
+workflow:
+- step: start
+  tool:
+  - {name: a, kind: http, url: '{{ workload.api }}/x', headers: {referer: 'http://headers.example'}}
+  - {name: b, kind: python, code: 'result = 1', input: {text: '{{ said }}'}}
+  - {name: c, kind: transfer, source: {type: http, url: 'http://rows.example'}, target: {type: postgres}}
+",
+        );
+        let found: BTreeSet<&str> = document.addresses().into_iter().filter(|text| text.contains("://")).collect();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["http://here.example", "http://rows.example"]);
+    }
+
+    #[test]
+    fn a_slash_in_front_of_a_path_is_no_part_of_it() {
+        let text = "workflow: [{step: start, tool: {kind: playbook, path: /lib/child}}]";
+        assert_eq!(document(text).children(), ["lib/child"]);
     }
 }

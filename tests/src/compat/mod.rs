@@ -6,7 +6,8 @@
 //! its name.
 //!
 //! A playbook nobody says anything about has to complete. Where it only does when failures of steps are passed over, which
-//! is how the suite's own engine runs it, that is told beside it: the run is made again on a server that is lenient.
+//! is how the suite's own engine runs it, that is told beside it: the run is made again on a server that is lenient. One that
+//! fails is run once more after all others, because the files of a folder have no order and some make what others need.
 
 mod documents;
 mod follow;
@@ -72,6 +73,16 @@ pub async fn run(options: &Options) -> Result<Report, String> {
             let row = suite.row(document).await?;
             eprintln!("{row}");
             report.rows.push(row);
+        }
+    }
+    for row in report.rows.iter_mut().filter(|row| row.verdict == Verdict::Failed) {
+        // What it needs may have been made by one that came after it.
+        let document = documents.iter().find(|document| document.file == row.file);
+        let Some(document) = document.filter(|_| row.status != "REJECTED") else { continue };
+        let again = suite.row(document).await?;
+        eprintln!("{again}");
+        if again.verdict == Verdict::Passed {
+            *row = Row { why: format!("after all others; before: {}", row.why), ..again };
         }
     }
     if options.keep {
@@ -143,9 +154,8 @@ impl Suite<'_> {
         if first.verdict == Verdict::Passed || told || first.status != "FAILED" {
             return Ok(first);
         }
-        // A module that the interpreter has not is something that is not here, as a tool would be.
-        if let Some(module) = first.why.split("No module named ").nth(1) {
-            let module = module.split(['\n', ' ']).next().unwrap_or(module);
+        // A module of somebody else is something that is not here, as a tool would be.
+        if let Some(module) = self.oracles.absent_module(&first.why) {
             return Ok(Found::new(Verdict::NotHere, "FAILED", format!("the Python module {module}")));
         }
         let again = self.once(path, oracle, Failures::Lenient).await?;

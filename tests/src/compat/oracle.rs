@@ -16,6 +16,8 @@ pub struct Oracles {
     pub hosts: Hosts,
     #[serde(default)]
     pub prepare: Prepare,
+    #[serde(default)]
+    pub absent: Absent,
     #[serde(default, rename = "playbook")]
     playbooks: Vec<Oracle>,
 }
@@ -42,6 +44,15 @@ pub struct Prepare {
     /// Folders of the granted folder that hold the scripts of the playbooks' folder.
     #[serde(default)]
     pub scripts: Vec<String>,
+}
+
+/// What is known not to be here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Absent {
+    /// Modules of Python, by their first name. One that is not listed and is missed is a failure.
+    #[serde(default)]
+    pub modules: Vec<String>,
 }
 
 /// What a failed step does.
@@ -199,6 +210,14 @@ impl Oracles {
         toml::from_str(&text).map_err(|error| format!("{name}: {error}"))
     }
 
+    /// The module that a failure says is missing, if it is one that is known not to be here.
+    pub fn absent_module<'t>(&self, why: &'t str) -> Option<&'t str> {
+        let named = why.split("No module named ").nth(1)?;
+        let module = named.trim_start_matches('\'').split(['\'', '\n', ' ']).next()?;
+        let first = module.split('.').next()?;
+        self.absent.modules.iter().any(|absent| absent == first).then_some(module)
+    }
+
     pub fn for_file(&self, file: &str) -> Option<&Oracle> {
         self.playbooks.iter().find(|oracle| oracle.file == file)
     }
@@ -230,6 +249,18 @@ mod tests {
                 assert!(matches!(oracle.status.as_str(), "COMPLETED" | "FAILED"), "{}", oracle.file);
             }
         }
+    }
+
+    #[test]
+    fn a_module_of_the_standard_library_has_to_be_here() {
+        let oracles = Oracles::of(Path::new("/nowhere")).expect("oracles");
+        let why =
+            |module: &str| format!("step `a` failed: ModuleNotFoundError: No module named '{module}' (code, line 1)");
+        assert_eq!(oracles.absent_module(&why("google.cloud")), Some("google.cloud"));
+        for module in ["sqlite3", "json", "urllib.request"] {
+            assert_eq!(oracles.absent_module(&why(module)), None, "{module}");
+        }
+        assert_eq!(oracles.absent_module("it broke"), None);
     }
 
     #[test]

@@ -169,7 +169,7 @@ async fn register(api: &Api, document: &Document, tools: &BTreeSet<String>, host
     if !missing.is_empty() {
         return Registered::NotHere(format!("the tools {}", missing.join(", ")));
     }
-    let unknown: BTreeSet<&str> = document.texts().into_iter().flat_map(|text| hosts.unknown(text)).collect();
+    let unknown: BTreeSet<&str> = document.addresses().into_iter().flat_map(|text| hosts.unknown(text)).collect();
     if !unknown.is_empty() {
         return Registered::NotHere(format!("the hosts {}", unknown.into_iter().collect::<Vec<_>>().join(", ")));
     }
