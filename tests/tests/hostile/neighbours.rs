@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use noetl_tests::{Api, guest, made, with_manifest};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::scene::{HOSTILE, Scene};
 
@@ -75,6 +76,39 @@ async fn a_tenant_that_saturates_everything_leaves_the_other_its_turn() {
             "{name}: {bystander} calls of the one were answered while the other had {flooder}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_tenant_that_reaches_many_hosts_leaves_the_descriptors_to_others() {
+    const HOSTS: usize = 200;
+    let scene = Scene::start_with(&[("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true")]).await;
+    scene.mallory.push(hostile_at(HOSTILE, "[http]\nallow = [\"*\"]\n"), "").await.is(201);
+    // One server at all the addresses, which never closes a connection.
+    let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
+                }
+            });
+        }
+    });
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", scene.server.pid())).expect("its descriptors").count();
+    let before = open();
+    scene
+        .attack("connections to 200 hosts", || async {
+            for host in 1..=HOSTS {
+                let fetched =
+                    scene.mallory.call(HOSTILE, &format!("fetch:http://127.7.0.{host}:{port}/")).await.is(200);
+                assert_eq!(fetched.text(), "200 hello");
+            }
+            "answered, few connections kept".to_owned()
+        })
+        .await;
+    let kept = open().saturating_sub(before);
+    assert!(kept < HOSTS / 2, "{kept} descriptors more than before");
 }
 
 #[tokio::test]
