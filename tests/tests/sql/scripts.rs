@@ -81,7 +81,7 @@ async fn a_script_that_has_committed_is_not_said_to_have_done_nothing() {
     let cut = "select pg_terminate_backend(pg_backend_pid())";
     let lost = base.run(script(&format!("insert into t values (1); commit; insert into t values (2); {cut}"))).await;
     assert!(matches!(lost, Err(SqlError::Lost(_))), "{lost:?}");
-    let undone = base.run(script(&format!("insert into t values (3); {cut}"))).await;
+    let undone = base.run(script(&format!("insert into t values (3); {cut}; select 1"))).await;
     assert!(matches!(undone, Err(SqlError::Connect(_))), "{undone:?}");
     let late =
         Request { time: Duration::from_secs(2), ..script("insert into t values (4); commit; select pg_sleep(60)") };
