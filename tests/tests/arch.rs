@@ -11,7 +11,7 @@ use cargo_metadata::MetadataCommand;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("noetl-contract", &[]),
     ("noetl-flow", &[]),
-    ("noetl-scrub", &[]),
+    ("noetl-scrub", &["noetl-contract"]),
     ("noetl-sdk", &[]),
     ("noetl-store", &["noetl-contract"]),
     ("noetl-registry", &["noetl-contract", "noetl-store"]),

@@ -129,6 +129,19 @@ pub fn may_have(text: &str) -> bool {
     text.contains(BEGIN)
 }
 
+/// The parts of bytes that a placeholder can be in: what it is made of, without a break, and begun as one is.
+pub fn runs(bytes: &[u8]) -> Vec<Range<usize>> {
+    let is_part = |byte: &u8| is_plain(*byte) || matches!(byte, b'~' | b'.' | b'%');
+    let begin = BEGIN.as_bytes();
+    let (mut runs, mut from) = (Vec::new(), 0);
+    while let Some(start) = bytes[from..].windows(begin.len()).position(|window| window == begin).map(|at| from + at) {
+        let end = start + bytes[start..].iter().take_while(|byte| is_part(byte)).count();
+        runs.push(start..end);
+        from = end;
+    }
+    runs
+}
+
 /// All placeholders of a text, in order.
 pub fn find(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
@@ -289,6 +302,17 @@ mod tests {
         ] {
             assert_eq!(find(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn what_they_can_be_in_is_found_in_bytes() {
+        let written = write("one", "t");
+        let bytes =
+            [b"\xff NOET ", written.as_bytes(), b"x\xfe", written.replace('~', "%7E").as_bytes(), b" NOETL"].concat();
+        let runs = runs(&bytes);
+        assert_eq!(runs.len(), 3);
+        let found = |run: &Range<usize>| find(std::str::from_utf8(&bytes[run.clone()]).expect("ASCII")).len();
+        assert_eq!(runs.iter().map(found).collect::<Vec<_>>(), [1, 1, 0]);
     }
 
     #[test]

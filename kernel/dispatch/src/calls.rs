@@ -175,7 +175,7 @@ impl Kernel {
                 Err(error) => return Err(CallError::NotStored { path, version, reason: error.to_string() }),
             }
         }
-        let outcome = match crate::heard::masked(&identity.tenant, finished.outcome) {
+        let outcome = match crate::heard::answered(&identity.tenant, finished.outcome) {
             Err(failure) => Err(failure),
             Ok(Output::Bytes(bytes)) => Ok(CallOutput::Bytes(bytes)),
             Ok(Output::Tool { output, body }) => Ok(CallOutput::Json { output, body }),

@@ -206,7 +206,8 @@ impl Kernel {
 
         let key = options.wallet_key.clone().unwrap_or_else(|| KeySource::File(folder.wallet_key_file()));
         let vault = Vault::open(&folder.wallet_file(), key, options.wallet_retention).await?;
-        let wallet = Arc::new(Keeper::new(vault, http.clone(), Arc::new(heard::Ear)));
+        let ear = heard::Ear(vault.seals().clone());
+        let wallet = Arc::new(Keeper::new(vault, http.clone(), Arc::new(ear.clone())));
         wallet.learn_all().await?;
         let drivers = Drivers {
             log: Arc::new(BookSink(logbook.clone())),
@@ -215,7 +216,7 @@ impl Kernel {
             payloads: payloads.clone(),
             http,
             seals: wallet.seals().clone(),
-            wallet: Arc::new(heard::Heard(wallet.clone())),
+            wallet: Arc::new(heard::Heard { wallet: wallet.clone(), ear }),
             files: Files::new(options.files.as_deref()),
             sql: Databases::new(addresses, options.sql.clone()),
             nats: Connections::new(addresses),

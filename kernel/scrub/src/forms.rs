@@ -6,14 +6,19 @@
 //! value begins, and what is looked for there are the letters that the value alone decides. Pages write entities, dumps
 //! write hexadecimal digits, and writers of JSON differ in what they escape by number.
 //!
+//! Some of these are the value itself, written as its place needs it: those are *direct*, and where data goes on they can be
+//! replaced by what stands for the value. What is computed of it (base64, digits) cannot.
+//!
 //! All of it is held in memory for as long as the value is known, so of a long value only the usual forms are made.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+
+use crate::pieces;
 
 /// All but what never has to be encoded.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -34,27 +39,102 @@ const USUAL_SETS: &[&AsciiSet] = &[UNRESERVED, SEGMENTS, FORM, QUERY];
 
 /// Longer values have the usual forms alone: nobody puts a document into a page or into an address within an address.
 const LONGEST_SPELT: usize = 256;
+/// Shorter ones fit into one line of base64, and longer ones are found line by line in what is left of them.
+const WRAPPED_FROM: usize = 48;
+const LONGEST_WRAPPED: usize = 2 << 10;
+
+/// Texts that are looked for, each with whether it is direct.
+#[derive(Debug, Default)]
+pub struct Forms(BTreeMap<String, bool>);
+
+impl Forms {
+    fn direct(&mut self, form: String) {
+        self.0.insert(form, true);
+    }
+
+    fn computed(&mut self, form: String) {
+        self.0.entry(form).or_insert(false);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.0.iter().map(|(form, direct)| (form.as_str(), *direct))
+    }
+
+    /// Of all of them.
+    pub fn bytes(&self) -> usize {
+        self.0.keys().map(String::len).sum()
+    }
+}
 
 /// Every text that is looked for where this value must not be; the value itself among them.
-pub fn of(value: &str) -> BTreeSet<String> {
-    let mut forms = BTreeSet::from([value.to_owned()]);
+pub fn of(value: &str) -> Forms {
+    let mut forms = Forms::default();
+    forms.direct(value.to_owned());
     in_json(value, &mut forms);
-    in_base64(value.as_bytes(), &mut forms);
-    forms.extend([hex(value, false), hex(value, true)]);
     if value.len() > LONGEST_SPELT {
         in_addresses(value, USUAL_SETS, &mut forms);
-        return forms;
+    } else {
+        in_addresses(value, ALL_SETS, &mut forms);
+        in_numbers(value, &mut forms);
+        in_addresses_twice(value, &mut forms);
+        in_pages(value, &mut forms);
+        for capital in [false, true] {
+            forms.computed(bytes_spelt(value, capital, "%", ""));
+            forms.computed(bytes_spelt(value, capital, "", ":"));
+        }
     }
-    in_addresses(value, ALL_SETS, &mut forms);
-    in_addresses_twice(value, &mut forms);
-    in_numbers(value, &mut forms);
-    in_pages(value, &mut forms);
+    in_base64(value.as_bytes(), &mut forms);
+    in_digits(value, &mut forms);
+    forms
+}
+
+/// The same; of a very long value those of its parts.
+pub fn of_parts(value: &str) -> Forms {
+    let mut forms = Forms::default();
+    for part in pieces::large(value) {
+        forms.0.extend(of(part).0.into_iter().map(|(form, direct)| (form, direct && part == value)));
+    }
+    forms
+}
+
+/// The same, and of a long value what is left of it where it was cut or broken into lines.
+pub fn of_all_parts(value: &str) -> Forms {
+    let mut forms = of_parts(value);
+    in_lines(value, &mut forms);
+    for part in pieces::small(value) {
+        forms.computed(part.to_owned());
+        in_base64(part.as_bytes(), &mut forms);
+        in_digits(part, &mut forms);
+    }
     forms
 }
 
 /// The digits of every byte, as dumps and databases show them.
-fn hex(value: &str, capital: bool) -> String {
-    value.bytes().map(|byte| if capital { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
+fn in_digits(value: &str, forms: &mut Forms) {
+    for capital in [false, true] {
+        forms.computed(bytes_spelt(value, capital, "", ""));
+    }
+}
+
+/// Two digits for each byte, with something before each or between them.
+fn bytes_spelt(value: &str, capital: bool, before: &str, between: &str) -> String {
+    let digits = |byte: u8| if capital { format!("{before}{byte:02X}") } else { format!("{before}{byte:02x}") };
+    value.bytes().map(digits).collect::<Vec<_>>().join(between)
+}
+
+/// Base64 in lines, as mails, keys and databases have it; the end of a line is perhaps escaped.
+fn in_lines(value: &str, forms: &mut Forms) {
+    if !(WRAPPED_FROM..=LONGEST_WRAPPED).contains(&value.len()) {
+        return;
+    }
+    let letters = STANDARD.encode(value);
+    for width in [76, 64].into_iter().filter(|width| letters.len() > *width) {
+        let lines: Vec<&str> =
+            (0..letters.len()).step_by(width).map(|start| &letters[start..letters.len().min(start + width)]).collect();
+        for end in ["\n", "\r\n", "\\n", "\\r\\n"] {
+            forms.computed(lines.join(end));
+        }
+    }
 }
 
 type Picks = fn(char) -> bool;
@@ -64,23 +144,23 @@ fn is_named(letter: char) -> bool {
 }
 
 /// What a template of a page makes of it: all of them write `&` and `<`, some quotes, a few every letter beyond ASCII.
-fn in_pages(value: &str, forms: &mut BTreeSet<String>) {
+fn in_pages(value: &str, forms: &mut Forms) {
     let least: Picks = |letter| matches!(letter, '&' | '<' | '>');
     let with_double: Picks = |letter| matches!(letter, '&' | '<' | '>' | '"');
     for quote in ["&#39;", "&#x27;", "&#039;", "&apos;"] {
         for double in ["&quot;", "&#34;", "&#x22;"] {
-            forms.insert(spelt(value, is_named, |letter| named(letter, quote, double)));
+            forms.computed(spelt(value, is_named, |letter| named(letter, quote, double)));
         }
     }
     for picks in [least, with_double] {
-        forms.insert(spelt(value, picks, |letter| named(letter, "'", "&quot;")));
+        forms.computed(spelt(value, picks, |letter| named(letter, "'", "&quot;")));
     }
     let special: Picks = |letter| is_named(letter) || !letter.is_ascii();
     let every: Picks = |_| true;
     for picks in [is_named as Picks, special, every] {
-        forms.insert(spelt(value, picks, |letter| format!("&#{};", u32::from(letter))));
-        forms.insert(spelt(value, picks, |letter| format!("&#x{:x};", u32::from(letter))));
-        forms.insert(spelt(value, picks, |letter| format!("&#x{:X};", u32::from(letter))));
+        forms.computed(spelt(value, picks, |letter| format!("&#{};", u32::from(letter))));
+        forms.computed(spelt(value, picks, |letter| format!("&#x{:x};", u32::from(letter))));
+        forms.computed(spelt(value, picks, |letter| format!("&#x{:X};", u32::from(letter))));
     }
 }
 
@@ -108,35 +188,54 @@ fn spelt(value: &str, picks: Picks, write: impl Fn(char) -> String) -> String {
     text
 }
 
-fn in_json(value: &str, forms: &mut BTreeSet<String>) {
+fn in_json(value: &str, forms: &mut Forms) {
     let once = escaped(value);
-    forms.insert(once.replace('/', "\\/"));
-    forms.insert(ascii(&once));
+    forms.direct(once.replace('/', "\\/"));
+    forms.direct(ascii(&once));
+    forms.direct(once.clone());
+    // Two that are common: Gson has the first by default, System.Text.Json the second.
+    let pages: Picks = |letter| matches!(letter, '<' | '>' | '&' | '\'' | '=');
+    let scripts: Picks =
+        |letter| matches!(letter, '<' | '>' | '&' | '\'' | '"' | '+' | '`' | '\u{7f}') || !letter.is_ascii();
+    for capital in [false, true] {
+        forms.direct(spelt_in_json(value, pages, capital));
+        forms.direct(spelt_in_json(value, scripts, capital));
+    }
     // JSON is often a text within JSON.
-    forms.insert(escaped(&once));
-    forms.insert(once);
+    forms.computed(escaped(&once));
 }
 
 /// With letters as `\u00XX`, which stay so in text that nobody reads as JSON: writers that think of pages escape what has a
 /// meaning there, careful ones everything but letters and digits, and some everything.
-fn in_numbers(value: &str, forms: &mut BTreeSet<String>) {
-    let once = escaped(value);
+fn in_numbers(value: &str, forms: &mut Forms) {
     let marks: Picks = |letter| matches!(letter, '<' | '>' | '&');
     let quotes: Picks = |letter| matches!(letter, '<' | '>' | '&' | '\'');
-    for picks in [marks, quotes] {
-        for text in [once.clone(), ascii(&once)] {
-            forms.insert(spelt(&text, picks, |letter| numbered(letter, false)));
-            forms.insert(spelt(&text, picks, |letter| numbered(letter, true)));
-        }
-    }
     let special: Picks = |letter| !letter.is_ascii_alphanumeric();
     let unusual: Picks = |letter| is_named(letter) || letter == '/' || letter == '\\' || !letter.is_ascii();
     let every: Picks = |_| true;
-    for picks in [unusual, special, every] {
-        for capital in [false, true] {
-            forms.insert(spelt(value, picks, |letter| numbered(letter, capital)));
+    for capital in [false, true] {
+        for picks in [marks, quotes] {
+            let text = spelt_in_json(value, picks, capital);
+            forms.direct(ascii(&text));
+            forms.direct(text);
+        }
+        for picks in [unusual, special, every] {
+            forms.direct(spelt_in_json(value, picks, capital));
         }
     }
+}
+
+/// With some letters by their number, and what JSON has to escape in its usual way.
+fn spelt_in_json(value: &str, picks: Picks, capital: bool) -> String {
+    let mut text = String::with_capacity(value.len());
+    for letter in value.chars() {
+        if picks(letter) {
+            text.push_str(&numbered(letter, capital));
+        } else {
+            text.push_str(&escaped(letter.encode_utf8(&mut [0; 4])));
+        }
+    }
+    text
 }
 
 fn numbered(letter: char, capital: bool) -> String {
@@ -163,21 +262,21 @@ fn ascii(json: &str) -> String {
     text
 }
 
-fn in_addresses(value: &str, sets: &[&'static AsciiSet], forms: &mut BTreeSet<String>) {
+fn in_addresses(value: &str, sets: &[&'static AsciiSet], forms: &mut Forms) {
     for &set in sets {
         let encoded = utf8_percent_encode(value, set).to_string();
-        forms.insert(encoded.replace("%20", "+"));
-        forms.insert(small(&encoded));
-        forms.insert(encoded);
+        forms.direct(encoded.replace("%20", "+"));
+        forms.direct(small(&encoded));
+        forms.direct(encoded);
     }
 }
 
 /// In an address within an address.
-fn in_addresses_twice(value: &str, forms: &mut BTreeSet<String>) {
+fn in_addresses_twice(value: &str, forms: &mut Forms) {
     for &set in ALL_SETS {
         let encoded = utf8_percent_encode(value, set).to_string();
         for once in [&small(&encoded), &encoded] {
-            forms.insert(utf8_percent_encode(once, UNRESERVED).to_string());
+            forms.computed(utf8_percent_encode(once, UNRESERVED).to_string());
         }
     }
 }
@@ -193,109 +292,23 @@ fn small(encoded: &str) -> String {
     text
 }
 
-fn in_base64(value: &[u8], forms: &mut BTreeSet<String>) {
-    forms.extend([STANDARD.encode(value), URL_SAFE.encode(value), STANDARD_NO_PAD.encode(value)]);
+fn in_base64(value: &[u8], forms: &mut Forms) {
+    for whole in [STANDARD.encode(value), URL_SAFE.encode(value), STANDARD_NO_PAD.encode(value)] {
+        forms.computed(whole);
+    }
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(value);
         // Six bits a letter: what begins before the value or ends after it is not looked for.
         let letters = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-            forms.extend(engine.encode(&bytes).get(letters.clone()).map(str::to_owned));
+            if let Some(form) = engine.encode(&bytes).get(letters.clone()) {
+                forms.computed(form.to_owned());
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_encoders_make_of_a_value_is_among_its_forms() {
-        let forms = of("p@ss w/ö\"rd+1");
-        for form in [
-            "p@ss w/ö\"rd+1",
-            "p@ss w/ö\\\"rd+1",
-            "p@ss w/\\u00f6\\\"rd+1",
-            "p@ss w\\/ö\\\"rd+1",
-            "p@ss w/ö\\\\\\\"rd+1",
-            "p%40ss%20w%2F%C3%B6%22rd%2B1",
-            "p%40ss%20w%2f%c3%b6%22rd%2b1",
-            "p%40ss+w%2F%C3%B6%22rd%2B1",
-            "p@ss%20w/%C3%B6%22rd+1",
-            "cEBzcyB3L8O2InJkKzE=",
-            "p%2540ss%2520w%252F%25C3%25B6%2522rd%252B1",
-            "p%2540ss%2520w%252f%25c3%25b6%2522rd%252b1",
-            "p@ss w/ö&quot;rd+1",
-            "p@ss w/ö&#34;rd+1",
-            "p@ss w/&#246;&#34;rd+1",
-            "p@ss w/&#xf6;&#x22;rd+1",
-            "7040737320772fc3b62272642b31",
-            "7040737320772FC3B62272642B31",
-            "p@ss w\\u002F\\u00F6\\u0022rd+1",
-            "p\\u0040ss\\u0020w\\u002f\\u00f6\\u0022rd\\u002b1",
-        ] {
-            assert!(forms.contains(form), "{form} is not among {forms:#?}");
-        }
-    }
-
-    #[test]
-    fn base64_finds_a_value_wherever_it_begins() {
-        for value in ["secret", "secret1", "secret-value", "~~~???>>>"] {
-            let forms = of(value);
-            for before in ["", "a", "ab", "abc", "user:"] {
-                for after in ["", "z", "zz", "zzz"] {
-                    let whole = format!("{before}{value}{after}");
-                    for text in [STANDARD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)] {
-                        assert!(forms.iter().any(|form| text.contains(form)), "{whole} in {text}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_pages_make_of_a_value_is_among_its_forms() {
-        let forms = of("a<b>&'c'\"d\"");
-        for form in [
-            "a&lt;b&gt;&amp;'c'\"d\"",
-            "a&lt;b&gt;&amp;'c'&quot;d&quot;",
-            "a&lt;b&gt;&amp;&#39;c&#39;&quot;d&quot;",
-            "a&lt;b&gt;&amp;&#x27;c&#x27;&quot;d&quot;",
-            "a&lt;b&gt;&amp;&#39;c&#39;&#34;d&#34;",
-            "a&#60;b&#62;&#38;&#39;c&#39;&#34;d&#34;",
-            "a\\u003cb\\u003e\\u0026'c'\\\"d\\\"",
-            "a\\u003Cb\\u003E\\u0026\\u0027c\\u0027\\\"d\\\"",
-            "&#97;&#60;&#98;&#62;&#38;&#39;&#99;&#39;&#34;&#100;&#34;",
-        ] {
-            assert!(forms.contains(form), "{form} is not among {forms:#?}");
-        }
-    }
-
-    #[test]
-    fn a_long_value_is_not_spelt_letter_by_letter() {
-        let long = of(&"x".repeat(LONGEST_SPELT + 1));
-        assert!(long.iter().all(|form| form.len() <= 3 * LONGEST_SPELT), "it would cost more than it finds");
-    }
-
-    #[test]
-    fn a_long_value_has_the_usual_forms_and_no_more() {
-        let long = "<\"a/ö ".repeat(60);
-        let forms = of(&long);
-        for part in
-            ["<\"a/ö ", "<\\\"a/ö ", "<\\\"a/\\u00f6 ", "%3C%22a%2F%C3%B6%20", "%3c%22a%2f%c3%b6%20", "3c22612fc3b620"]
-        {
-            assert!(forms.contains(&part.repeat(60)), "{part}");
-        }
-        assert!(forms.contains(&STANDARD.encode(&long)));
-        assert!(!forms.contains(&"&lt;&quot;a/ö ".repeat(60)));
-        assert!(forms.iter().map(String::len).sum::<usize>() < 100 * long.len());
-    }
-
-    #[test]
-    fn a_plain_value_has_few_forms_and_none_is_short() {
-        let forms = of("secret");
-        assert!(forms.len() <= 12, "{forms:?}");
-        assert!(forms.iter().all(|form| form.len() >= 6), "{forms:?}");
-    }
-}
+#[path = "forms_tests.rs"]
+mod tests;

@@ -5,7 +5,8 @@
 //! ever occur by chance are preferred over broad guesses: a digest, an id or a metric name that is masked by mistake
 //! makes a log useless, and people then switch the masking off.
 //!
-//! Results of steps are masked by known values alone: they are data, and the next step reads them.
+//! Results of steps are looked at for known values alone: they are data, and the next step reads them. What is found in
+//! data is replaced by what stands for it ([`Data`]), and masked only where nothing does.
 //!
 //! Invariants:
 //! 1. Text without a secret comes back borrowed and unchanged; nothing is allocated for it.
@@ -21,16 +22,21 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+mod data;
+mod documents;
 mod forms;
 mod found;
 mod json;
 mod keys;
 pub mod known;
+mod learned;
+mod pieces;
 mod stream;
 mod text;
 mod tokens;
 mod values;
 
+pub use data::Data;
 pub use found::Found;
 pub use stream::Stream;
 pub use values::{SHORTEST, Values, is_findable};

@@ -4,27 +4,24 @@
 //! whatever begins before them lies in what is at hand as a whole. What is there is looked at once there is as much again:
 //! whoever sends a byte at a time makes it cost no more. So memory is bounded by a piece and two forms.
 
-use std::sync::Arc;
-
-use crate::PLACEHOLDER;
-use crate::values::Values;
+use crate::data::Data;
 
 /// One text on its way.
 #[derive(Debug)]
 pub struct Stream {
-    values: Arc<Values>,
+    data: Data,
     held: Vec<u8>,
 }
 
 impl Stream {
-    pub fn new(values: Arc<Values>) -> Self {
-        Self { values, held: Vec::new() }
+    pub(crate) fn new(data: Data) -> Self {
+        Self { data, held: Vec::new() }
     }
 
     /// What can be passed on once this piece is there.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
-        let longest = self.values.longest();
+        let longest = self.data.values.longest();
         if self.held.len() < 2 * longest {
             return Vec::new();
         }
@@ -39,12 +36,15 @@ impl Stream {
     /// Passes on what begins before `settled`.
     fn take(&mut self, settled: usize) -> Vec<u8> {
         let (mut clean, mut copied) = (Vec::with_capacity(settled), 0);
-        for found in self.values.find_in(&self.held).take_while(|found| found.start() < settled) {
+        let Data { values, preferred, words } = &self.data;
+        for found in values.find_in(&self.held, *words).take_while(|found| found.start() < settled) {
             clean.extend_from_slice(&self.held[copied..found.start()]);
-            clean.extend_from_slice(PLACEHOLDER.as_bytes());
+            clean.extend_from_slice(values.stand_in(&found, preferred).as_bytes());
             copied = found.end();
         }
-        let end = settled.max(copied);
+        // A placeholder is passed on as a whole, so that no part of it is looked at alone.
+        let whole = values.sealed_in(&self.held).into_iter().find(|sealed| sealed.contains(&settled));
+        let end = whole.map_or(settled, |sealed| sealed.end).max(copied);
         clean.extend_from_slice(&self.held[copied..end]);
         self.held.drain(..end);
         clean
@@ -53,11 +53,15 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
+    use super::*;
+    use crate::values::Values;
+
     fn streamed(values: &Arc<Values>, text: &[u8], sizes: &[usize]) -> Vec<u8> {
-        let mut stream = Stream::new(values.clone());
+        let mut stream = Data::new(values.clone()).stream();
         let (mut out, mut rest) = (Vec::new(), text);
         for size in sizes.iter().cycle() {
             if rest.is_empty() {

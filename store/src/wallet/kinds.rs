@@ -64,7 +64,7 @@ impl Invalid {
 }
 
 /// Checked fields of a credential, overwritten in memory when they are dropped.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Fields(BTreeMap<String, String>);
 
 impl Fields {

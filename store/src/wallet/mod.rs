@@ -28,10 +28,12 @@ mod vault;
 
 pub use binding::{Binding, Way};
 pub use empty::Empty;
-pub use learns::Learns;
+pub use learns::{Learns, Secret, State};
 pub use seal::SealError;
 pub use seals::Seals;
-pub use vault::{Audited, Change, Event, KeyUse, NewRecord, Record, Retention, Rotated, Status, Vault, VaultError};
+pub use vault::{
+    Audited, Change, Changes, Event, KeyUse, NewRecord, Record, Retention, Rotated, Status, Vault, VaultError,
+};
 
 /// An opened credential. Its fields are secrets unless [`Credential::is_public`] says otherwise.
 #[derive(Clone)]

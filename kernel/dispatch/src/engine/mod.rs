@@ -137,6 +137,8 @@ impl Shared {
         root: ExecutionId,
         requested_by: String,
     ) -> Start {
+        // What was given is data: a secret in it goes on as its placeholder, and is in no event.
+        let payload = crate::heard::come_in(tenant, payload);
         // Whoever renders the playbook writes placeholders, and nothing else can: not what it reads.
         let seal = (placeholder::SEAL.to_owned(), self.seals.of(tenant).text().to_owned());
         Start {
@@ -293,13 +295,15 @@ impl Engine {
     }
 
     pub async fn cancel(&self, execution: ExecutionId, reason: &str, by: &str) -> Result<(), EngineError> {
-        let cancel = Cancel { reason: reason.to_owned(), requested_by: by.to_owned() };
+        let reason = noetl_scrub::known::mask_for(self.header(execution)?.tenant.as_str(), reason).into_owned();
+        let cancel = Cancel { reason, requested_by: by.to_owned() };
         self.tell(execution, Happening::Cancel(cancel)).await.map(|_| ())
     }
 
     /// Goes on with a parked step, whose result is the value.
     pub async fn resume(&self, execution: ExecutionId, step: &str, value: &str, by: &str) -> Result<(), EngineError> {
-        let resume = Resume { step: step.to_owned(), value: value.to_owned(), requested_by: by.to_owned() };
+        let value = crate::heard::come_in(&self.header(execution)?.tenant, value.to_owned());
+        let resume = Resume { step: step.to_owned(), value, requested_by: by.to_owned() };
         self.tell(execution, Happening::Resume(resume)).await.map(|_| ())
     }
 
@@ -317,7 +321,7 @@ impl Engine {
             |(code, message, retryable)| serde_json::json!({"code": code, "message": message, "retryable": retryable}),
         );
         let body = serde_json::json!({"data": {"value": value}, "error": error}).to_string();
-        let body = crate::heard::masked_json(&self.header(execution)?.tenant, body).into_bytes();
+        let body = crate::heard::come_in(&self.header(execution)?.tenant, body).into_bytes();
         let report = Report { command: command.to_owned(), body, stored: None };
         self.tell(execution, Happening::Report(report)).await
     }

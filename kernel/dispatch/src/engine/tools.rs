@@ -104,7 +104,7 @@ impl Shard {
                 return Some(called(&entry.path, &entry.version, &entry.digest, Duration::ZERO, Err(failed(&error))));
             }
         };
-        let outcome = match crate::heard::masked(&tenant, outcome) {
+        let outcome = match crate::heard::answered(&tenant, outcome) {
             Ok(Output::Bytes(bytes)) => text_of(bytes).map(|output| Answered { output, body: None }),
             Ok(Output::Tool { output, .. }) => Ok(Answered { output, body: None }),
             Err(failure) => Err(own_failure(failure)),

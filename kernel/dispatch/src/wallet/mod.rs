@@ -14,9 +14,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_contract::Tenant;
 use noetl_host::caps::http_client::Outbound;
+use noetl_store::wallet::kinds::Fields;
 use noetl_store::wallet::{
-    Audited, Change, Credential, Event, Learns, NewRecord, Record, Rotated, Seals, Status, Use, Vault, VaultError,
-    Wallet, WalletError,
+    Audited, Change, Changes, Credential, Event, Learns, NewRecord, Record, Rotated, Seals, Secret, State, Status, Use,
+    Vault, VaultError, Wallet, WalletError,
 };
 use zeroize::Zeroizing;
 
@@ -37,15 +38,37 @@ impl Keeper {
     }
 
     pub async fn put(&self, new: NewRecord, change: Change) -> Result<Record, VaultError> {
-        let secrets = new.fields.iter().filter(|(name, _)| !Credential::is_public(name));
-        secrets.for_each(|(_, value)| self.known.learn(&new.tenant, value));
-        self.with(move |vault| vault.put(new, &change)).await
+        let known = self.known.clone();
+        self.with(move |vault| {
+            let fields = new.fields.clone();
+            let record = vault.put(new, &change)?;
+            learn_kept(&*known, &record, &fields);
+            Ok(record)
+        })
+        .await
+    }
+
+    /// Changes some of it; everything else stays as it was.
+    pub async fn merge(
+        &self,
+        tenant: Tenant,
+        alias: String,
+        changes: Changes,
+        change: Change,
+    ) -> Result<Record, VaultError> {
+        let known = self.known.clone();
+        self.with(move |vault| {
+            let (record, fields) = vault.merge(&tenant, &alias, changes, &change)?;
+            learn_kept(&*known, &record, &fields);
+            Ok(record)
+        })
+        .await
     }
 
     /// Makes every secret of the wallet known, whether anybody has opened it since the start or not.
     pub async fn learn_all(&self) -> Result<(), VaultError> {
         let known = self.known.clone();
-        self.with(move |vault| vault.tell_all(&|tenant, value| known.learn(tenant, value))).await
+        self.with(move |vault| vault.tell_all(&|tenant, secret| known.learn(tenant, secret))).await
     }
 
     /// What placeholders are written with.
@@ -64,7 +87,13 @@ impl Keeper {
 
     pub async fn delete(&self, tenant: Tenant, alias: String, change: Change) -> Result<Record, VaultError> {
         self.tokens.forget(&tenant, &alias);
-        self.with(move |vault| vault.delete(&tenant, &alias, &change)).await
+        let known = self.known.clone();
+        self.with(move |vault| {
+            let record = vault.delete(&tenant, &alias, &change)?;
+            known.retire(&tenant, &alias);
+            Ok(record)
+        })
+        .await
     }
 
     /// The record with its values, for a person who may see them.
@@ -76,7 +105,7 @@ impl Keeper {
             Ok((record?, credential))
         });
         let (record, credential) = opened.await?;
-        self.learn(&tenant, &credential);
+        self.learn(&tenant, &credential, State::Kept);
         Ok((record, credential))
     }
 
@@ -117,9 +146,11 @@ impl Keeper {
         }
     }
 
-    fn learn(&self, tenant: &Tenant, credential: &Credential) {
-        let secrets = credential.fields.iter().filter(|(name, _)| !Credential::is_public(name));
-        secrets.for_each(|(_, value)| self.known.learn(tenant, value));
+    fn learn(&self, tenant: &Tenant, credential: &Credential, state: State) {
+        let (alias, revision) = (credential.alias.as_str(), credential.revision);
+        for (field, value) in credential.fields.iter().filter(|(name, _)| !Credential::is_public(name)) {
+            self.known.learn(tenant, Secret { alias, field, value, revision, state });
+        }
     }
 }
 
@@ -128,7 +159,7 @@ impl Wallet for Keeper {
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
         let asked = using.clone();
         let credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
-        self.learn(&using.tenant, &credential);
+        self.learn(&using.tenant, &credential, State::Kept);
         if credential.kind != oauth2::KIND {
             return Ok(Arc::new(credential));
         }
@@ -138,7 +169,7 @@ impl Wallet for Keeper {
             TokenError::Refused(reason) => WalletError::Closed { alias: alias(), reason },
             TokenError::Unreachable(reason) => WalletError::NoToken { alias: alias(), reason },
         })?;
-        self.learn(&using.tenant, &fetched);
+        self.learn(&using.tenant, &fetched, State::Fetched);
         if let Some(life) = new_for {
             self.keep_token(&using.tenant, &fetched, life).await;
         }
@@ -148,7 +179,7 @@ impl Wallet for Keeper {
     async fn look(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
         let asked = using.clone();
         let mut credential = self.with(move |vault| vault.open_for(&asked, Event::Opened)).await.map_err(told)?;
-        self.learn(&using.tenant, &credential);
+        self.learn(&using.tenant, &credential, State::Kept);
         credential.keep_public();
         Ok(Arc::new(credential))
     }
@@ -161,6 +192,15 @@ impl Wallet for Keeper {
         if self.is_fetched(credential) {
             self.tokens.spent(tenant, credential).await;
         }
+    }
+}
+
+/// What a credential has from now on. It was kept before it is learned: nobody has words masked that the wallet did not take.
+fn learn_kept(known: &dyn Learns, record: &Record, fields: &Fields) {
+    known.retire(&record.tenant, &record.alias);
+    let (alias, revision) = (record.alias.as_str(), record.revision);
+    for (field, value) in fields.iter().filter(|(name, _)| !Credential::is_public(name)) {
+        known.learn(&record.tenant, Secret { alias, field, value, revision, state: State::Kept });
     }
 }
 

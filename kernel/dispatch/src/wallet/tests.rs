@@ -44,9 +44,11 @@ impl Outbound for Issuer {
 struct Heard(Mutex<Vec<String>>);
 
 impl Learns for Heard {
-    fn learn(&self, _tenant: &Tenant, value: &str) {
-        self.0.lock().push(value.to_owned());
+    fn learn(&self, _tenant: &Tenant, secret: Secret<'_>) {
+        self.0.lock().push(secret.value.to_owned());
     }
+
+    fn retire(&self, _tenant: &Tenant, _alias: &str) {}
 }
 
 struct Place {

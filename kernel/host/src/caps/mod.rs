@@ -17,6 +17,7 @@ use crate::state::CallState;
 
 pub mod clock;
 pub mod files;
+mod filling;
 pub mod http_client;
 pub mod kv;
 pub mod log;

@@ -64,6 +64,7 @@ impl From<VaultError> for Problem {
                 let detail = format!("{text} among those of this tenant; `GET /api/credentials` lists them");
                 Problem::of(404, "credential_not_found", detail)
             }
+            VaultError::Changed { .. } => Problem::of(409, "conflict", text),
             VaultError::Invalid(invalid) => {
                 Problem::invalid_field("invalid_credential", &invalid.field, invalid.message)
             }

@@ -1,8 +1,9 @@
 //! Who opened which credential, when and what for; and who changed one.
 //!
 //! Lines are written by a connection of their own, whose changes are not synced one by one: a step that opens a credential
-//! would otherwise wait for the disk. They are kept for a number of days, and of each tenant the newest so many: one that
-//! asks for credentials in a loop pushes out its own lines and nobody else's.
+//! would otherwise wait for the disk. They are kept for a number of days, and of the uses of each tenant the newest so many: one
+//! that asks for credentials in a loop pushes out its own lines and nobody else's. Lines that say what a person did (a value was
+//! shown, a credential added, changed or deleted) are not among those: whoever did it cannot push them out.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -172,8 +173,10 @@ fn sweep_old(connection: &Connection, retention: Retention) -> rusqlite::Result<
 }
 
 fn sweep_tenant(connection: &Connection, tenant: &Tenant, retention: Retention) -> rusqlite::Result<()> {
-    let sql = "DELETE FROM uses WHERE tenant = ?1
-               AND id <= (SELECT id FROM uses WHERE tenant = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+    let sql = "DELETE FROM uses WHERE tenant = ?1 AND event NOT IN ('revealed', 'added', 'changed', 'deleted')
+               AND id <= (SELECT id FROM uses WHERE tenant = ?1
+                          AND event NOT IN ('revealed', 'added', 'changed', 'deleted')
+                          ORDER BY id DESC LIMIT 1 OFFSET ?2)";
     connection.prepare_cached(sql)?.execute(params![tenant.as_str(), retention.lines as i64]).map(drop)
 }
 

@@ -12,13 +12,13 @@
 //! 2. Of each tenant the newest [`MOST`] are kept. A tenant whose tokens live for seconds pushes out its own alone.
 
 use noetl_contract::Tenant;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 
 use super::tables::{self, number};
 use super::{Inside, Record, Vault, VaultError, now_ms};
-use crate::wallet::Credential;
 use crate::wallet::keys::Keyring;
 use crate::wallet::seal::{self, Identity, Sealed};
+use crate::wallet::{Credential, Secret, State};
 
 /// Of one tenant.
 const MOST: i64 = 1000;
@@ -115,7 +115,7 @@ impl Vault {
         }
         let inside = Inside::of_token(token);
         let mut connection = self.records.lock();
-        let transaction = connection.transaction()?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // One that was deleted meanwhile has no former values either.
         if tables::get(&transaction, tenant, alias)?.is_none() {
             return Ok(());
@@ -125,7 +125,8 @@ impl Vault {
         let whose = Identity { tenant: tenant.as_str(), alias, kind: TOKEN, revision };
         let sealed = seal::seal(keys.first(), whose, &inside.written())
             .map_err(|source| VaultError::Closed { alias: alias.to_owned(), source })?;
-        let until = now_ms().saturating_add(life_ms.min(self.former_days.saturating_mul(DAY_MS))).saturating_add(DAY_MS);
+        let until =
+            now_ms().saturating_add(life_ms.min(self.former_days.saturating_mul(DAY_MS))).saturating_add(DAY_MS);
         transaction.execute(
             "INSERT INTO former (revision, tenant, alias, kind, kid, sealed, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
@@ -144,7 +145,7 @@ impl Vault {
     }
 
     /// Tells every former secret. What does not open is left out.
-    pub(super) fn tell_former(&self, tell: &dyn Fn(&Tenant, &str)) -> Result<(), VaultError> {
+    pub(super) fn tell_former(&self, tell: &dyn Fn(&Tenant, Secret<'_>)) -> Result<(), VaultError> {
         let connection = self.records.lock();
         connection.execute("DELETE FROM former WHERE until < ?1", [now_ms() as i64])?;
         let keys = self.keys.lock().clone();
@@ -153,8 +154,11 @@ impl Vault {
             let former = former?;
             let plain = former.sealed().and_then(|sealed| seal::open(&keys, former.identity(), &sealed).ok());
             let inside = plain.and_then(|plain| serde_json::from_slice::<Inside>(&plain).ok());
+            let (alias, revision) = (former.alias.as_str(), former.revision);
             let fields = inside.iter().flat_map(|inside| &inside.fields);
-            fields.filter(|(name, _)| !Credential::is_public(name)).for_each(|(_, value)| tell(&former.tenant, value));
+            for (field, value) in fields.filter(|(name, _)| !Credential::is_public(name)) {
+                tell(&former.tenant, Secret { alias, field, value, revision, state: State::Former });
+            }
         }
         Ok(())
     }

@@ -39,10 +39,11 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::keys::{KEY_BYTES, KeyError, KeySource, Keyring};
 use super::kinds::{Fields, Kind};
 use super::seal::{self, Identity, SealError, Sealed};
-use super::{Binding, Credential, Seals, Use, Way};
+use super::{Binding, Credential, Seals, Secret, State, Use, Way};
 
 mod audit;
 mod former;
+mod merge;
 mod rotate;
 mod tables;
 
@@ -51,6 +52,7 @@ mod tests;
 
 use audit::Audit;
 pub use audit::{Audited, Event, Retention};
+pub use merge::Changes;
 pub use rotate::{KeyUse, Rotated, Status};
 
 /// Tags, and how long each may be: they are for people.
@@ -85,6 +87,8 @@ pub enum VaultError {
     WrongKey { place: String, records: u64, missing: Vec<String>, given: Vec<String> },
     #[error("no credential is called `{alias}`")]
     Unknown { alias: String },
+    #[error("the credential `{alias}` was changed or deleted by somebody else meanwhile; try again")]
+    Changed { alias: String },
     #[error("the credential `{alias}` may not go to `{target}`; its hosts are set with `noetl credential add --host`")]
     NotForThere { alias: String, target: String },
     #[error("the credential `{alias}` cannot be opened: {source}")]
@@ -234,6 +238,11 @@ impl Vault {
 
     /// Keeps a credential, in place of the one of the same alias if there is one.
     pub fn put(&self, new: NewRecord, change: &Change) -> Result<Record, VaultError> {
+        self.put_over(new, None, change)
+    }
+
+    /// The same, in place of this very revision if one is named.
+    fn put_over(&self, new: NewRecord, over: Option<u64>, change: &Change) -> Result<Record, VaultError> {
         super::kinds::check_alias(&new.alias)?;
         check_words(&new)?;
         let hosts = match new.hosts {
@@ -263,6 +272,9 @@ impl Vault {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         record.revision = tables::next_revision(&transaction)?;
         let before = tables::get(&transaction, &record.tenant, &record.alias)?;
+        if over.is_some() && before.as_ref().map(|(before, _)| before.revision) != over {
+            return Err(VaultError::Changed { alias: record.alias });
+        }
         if let Some((before, _)) = &before {
             record.created_at_ms = before.created_at_ms;
             // Always later than what it replaces, whatever the clock does.
@@ -337,14 +349,16 @@ impl Vault {
     /// Tells every secret there is to whoever masks them: a host may have kept one from long ago, and gives it back before
     /// anybody has opened it again. Nothing of it is handed to a user, so the audit has no line of it. What does not open is
     /// left out. Those in use are told last, so that of too many the former ones are forgotten first.
-    pub fn tell_all(&self, tell: &dyn Fn(&Tenant, &str)) -> Result<(), VaultError> {
+    pub fn tell_all(&self, tell: &dyn Fn(&Tenant, Secret<'_>)) -> Result<(), VaultError> {
         self.tell_former(tell)?;
         for listed in self.list(None)? {
             let found = tables::get(&self.records.lock(), &listed.tenant, &listed.alias)?;
             let opened = found.and_then(|(record, sealed)| self.disclose(&record, &sealed).ok());
             if let Some(inside) = &opened {
-                let secrets = inside.fields.iter().filter(|(name, _)| !Credential::is_public(name));
-                secrets.for_each(|(_, value)| tell(&listed.tenant, value));
+                let (alias, revision) = (listed.alias.as_str(), listed.revision);
+                for (field, value) in inside.fields.iter().filter(|(name, _)| !Credential::is_public(name)) {
+                    tell(&listed.tenant, Secret { alias, field, value, revision, state: State::Kept });
+                }
             }
         }
         Ok(())

@@ -353,6 +353,10 @@ async fn every_attempt_leaves_a_line_and_old_lines_go() {
     let noisy = vault.audit(&tenant("noisy"), "x", None, 1000).expect("readable").len();
     assert!((3..300).contains(&noisy), "{noisy}");
     assert_eq!(events(&vault, "acme", "api").len(), 3, "a noisy tenant takes no line of another");
+    for _ in 0..600 {
+        assert!(token(&vault, "acme", "x").is_err());
+    }
+    assert_eq!(events(&vault, "acme", "api"), ["revealed", "added"], "nobody pushes out what a person did");
     drop(vault);
     place.tamper("UPDATE uses SET time = 0");
     let vault = Vault::open(&place.file(), source, retention).await.expect("opens");
@@ -469,7 +473,7 @@ async fn a_use_for_another_host_is_refused_and_the_audit_says_so() {
 
 fn told(vault: &Vault) -> Vec<(String, String)> {
     let told = Mutex::new(Vec::new());
-    vault.tell_all(&|of, value| told.lock().push((of.to_string(), value.to_owned()))).expect("told");
+    vault.tell_all(&|of, secret| told.lock().push((of.to_string(), secret.value.to_owned()))).expect("told");
     told.into_inner()
 }
 
@@ -483,12 +487,8 @@ async fn what_was_replaced_is_told_after_a_restart_and_a_rotation_and_what_was_d
     vault.keep_token(&tenant("acme"), "api", "fetched-token", 3_600_000).expect("kept");
     vault.put(bearer("beta", "api", "of-another"), &change()).expect("kept");
     let of = |tenant: &str, value: &str| (tenant.to_owned(), value.to_owned());
-    let all = [
-        of("acme", "first-value"),
-        of("acme", "fetched-token"),
-        of("acme", "second-value"),
-        of("beta", "of-another"),
-    ];
+    let all =
+        [of("acme", "first-value"), of("acme", "fetched-token"), of("acme", "second-value"), of("beta", "of-another")];
     drop(vault);
     let vault = place.open().await;
     assert_eq!(told(&vault), all, "those in use last");
@@ -536,4 +536,32 @@ async fn former_values_are_bounded_in_number_and_time_and_stop_nothing() {
     }
     vault.keep_token(&tenant("acme"), "api", "fetched-token", 1000).expect("left out");
     assert_eq!(told(&vault).len(), 1, "nothing is kept where the operator says so");
+}
+
+#[tokio::test]
+async fn what_is_not_changed_stays_secrets_included() {
+    let place = Place::new();
+    let vault = place.open().await;
+    let data = json!({"access_key": "AKIA-1", "secret_key": SECRET, "session_token": "of-a-session", "bucket": "b"});
+    let before = vault.put(new_of("s3", "acme", "store", data), &change()).expect("kept");
+    let merge = |data: Value| {
+        let data = data.as_object().cloned().expect("an object");
+        vault.merge(&tenant("acme"), "store", Changes { data, ..Changes::default() }, &change())
+    };
+    let (after, fields) = merge(json!({"aws_secret_access_key": "another-key"})).expect("changed");
+    let of = |name: &str| fields.get(name).map(str::to_owned);
+    assert_eq!(of("secret_key").as_deref(), Some("another-key"));
+    assert_eq!((of("session_token").as_deref(), of("access_key").as_deref()), (Some("of-a-session"), Some("AKIA-1")));
+    assert_eq!((&after.hosts, after.created_at_ms), (&before.hosts, before.created_at_ms));
+    let (_, fields) = merge(json!({"session_token": null})).expect("changed");
+    assert_eq!(fields.get("session_token"), None);
+    assert!(matches!(merge(json!({"secret_key": null})), Err(VaultError::Invalid(_))), "it needs one");
+    assert!(matches!(merge(json!({"password": "x"})), Err(VaultError::Invalid(_))), "no field of it");
+    let opened =
+        vault.open_for(&Use { target: String::new(), ..using("acme", "store") }, Event::Opened).expect("opens");
+    assert_eq!(opened.field("secret_key"), Some("another-key"));
+    let database = json!({"url": "postgres://u:first-password@h/d", "sslmode": "require"});
+    vault.put(new_of("postgres", "acme", "store", database), &change()).expect("kept");
+    let (_, fields) = merge(json!({"url": "postgres://v@h:1/e"})).expect("changed");
+    assert_eq!((fields.get("user"), fields.get("password"), fields.get("sslmode")), (Some("v"), None, Some("require")));
 }

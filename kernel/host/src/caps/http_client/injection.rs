@@ -2,15 +2,15 @@
 //!
 //! Placeholders in the address, in the values of headers and in a body of text are replaced right before the request
 //! is sent, each after a check that its credential may go to the very host and port of this request, encrypted or not. What
-//! goes out is known as a secret of the tenant from then on, and what comes back is masked by all of those, in every way they
-//! may be written: a host that echoes a request, this one or an earlier one, tells the guest nothing.
+//! goes out is known as a secret of the tenant from then on, and what comes back is looked at for all of those, in every way
+//! they may be written: a host that echoes a request, this one or an earlier one, tells the guest nothing.
 //!
 //! Invariants:
 //! 1. Nothing is sent while any placeholder of a request cannot be replaced. What has not the tenant's seal on it is none.
 //! 2. A value never changes where a request goes or how it is read: it is encoded for the place it stands in, and the
 //!    host of the address is compared before and after.
-//! 3. A request with a secret asks for an answer that can be read: a body that is compressed is refused, since what is in it
-//!    cannot be masked. An answer without a body is not, whatever it says of one.
+//! 3. Whoever has secrets asks for answers that can be read, whether this request has one in it or not: a body that is
+//!    compressed is refused, since what is in it cannot be looked at. An answer without a body is not, whatever it says of one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -235,19 +235,21 @@ pub(super) fn mask_error(secrets: &Secrets, error: OutboundError) -> OutboundErr
 /// can be followed; whether its host may have them is checked like the first time.
 pub(super) fn mask(secrets: &[Secrets], sent: Option<&Sent>, mut answer: OutboundResponse) -> OutboundResponse {
     if let Some(sent) = sent {
-        answer = unpacked(answer);
         sent.put_back(&mut answer.headers);
     }
+    if secrets.iter().any(|secrets| !secrets.are_none()) {
+        answer = unpacked(answer);
+    }
     for secrets in secrets {
-        secrets.mask_pairs(&mut answer.headers);
-        answer.body = secrets.mask_pieces(answer.body);
+        secrets.stand_in_pairs(&mut answer.headers);
+        answer.body = secrets.stand_in_pieces(answer.body);
     }
     answer
 }
 
 /// An answer that can be masked: of one that is packed no byte is read. Whether there is one shows when the body is read, and
 /// not in what the answer says: a request with HEAD is told the encoding of what it does not get.
-pub(super) fn unpacked(mut answer: OutboundResponse) -> OutboundResponse {
+fn unpacked(mut answer: OutboundResponse) -> OutboundResponse {
     let packed = |(name, value): &&(String, String)| name.eq_ignore_ascii_case("content-encoding") && !is_plain(value);
     let Some((_, encoding)) = answer.headers.iter().find(packed) else { return answer };
     let text = format!("the answer is encoded as `{encoding}`, so that secrets in it cannot be masked");

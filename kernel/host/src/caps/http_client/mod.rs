@@ -31,7 +31,7 @@ mod opening;
 mod signing;
 
 pub use direct::Direct;
-use injection::{Form, LARGEST_BODY, Parts, Sent, inject, mask, mask_error, unpacked};
+use injection::{Form, LARGEST_BODY, Parts, Sent, inject, mask, mask_error};
 use opening::Place;
 pub(crate) use signing::SIGNATURE;
 use signing::{Leaving, signer};
@@ -226,7 +226,7 @@ async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<O
     };
     let parts = Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
     let sent = inject(wallet, using, &seal, to, parts).await?;
-    if Secrets::of(&identity.tenant).values().is_some() {
+    if !Secrets::of(&identity.tenant, Vec::new()).are_none() {
         // What is packed cannot be masked, so it is not asked for.
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept-encoding"));
     }
@@ -262,9 +262,9 @@ fn unread(error: io::Error) -> OutboundError {
 async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<OutboundResponse, OutboundError> {
     let mut renewed = false;
     loop {
-        let known = || Secrets::of(&identity.tenant);
+        let known = |preferred: Vec<String>| Secrets::of(&identity.tenant, preferred);
         let filled = draft.in_time(fill(drivers, identity, draft)).await.unwrap_or_else(Err);
-        let Outgoing { request, sent, signature } = filled.map_err(|error| mask_error(&known(), error))?;
+        let Outgoing { request, sent, signature } = filled.map_err(|error| mask_error(&known(Vec::new()), error))?;
         let answer = drivers.http.send(request).await;
         if !renewed && answer.as_ref().is_ok_and(|answer| answer.status == 401) {
             let credentials = sent.iter().flat_map(Sent::credentials);
@@ -280,8 +280,8 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
                 continue;
             }
         }
-        let answer = if signature.is_some() { answer.map(unpacked) } else { answer };
-        let secrets: Vec<Secrets> = std::iter::once(known()).chain(signature).collect();
+        let preferred = sent.iter().flat_map(Sent::credentials).map(|credential| credential.alias.clone()).collect();
+        let secrets: Vec<Secrets> = std::iter::once(known(preferred)).chain(signature).collect();
         let answer = answer.map(|answer| mask(&secrets, sent.as_ref(), answer));
         return answer.map_err(|error| secrets.iter().fold(error, |error, secrets| mask_error(secrets, error)));
     }

@@ -22,6 +22,7 @@ use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
 use parking_lot::Mutex;
 
 use crate::bindings::noetl::nats::nats as wit;
+use crate::caps::filling::Place;
 use crate::egress::{Addresses, ResolveError, Resolver};
 use crate::fair::{Budget, Reservation};
 
@@ -75,22 +76,24 @@ impl Connections {
         self.functions.reserve(tenant, 0, 1, false).await
     }
 
-    /// The connection to a server, made if there is none. `using` says who asks; its alias and target are filled in here.
+    /// The connection to a server, made if there is none, and which server it is. `using` says who asks; its alias and target
+    /// are filled in here.
     pub(super) async fn get(
         &self,
         wallet: &dyn Wallet,
         at: wit::Server,
         using: Use,
-    ) -> Result<Arc<Nats>, wit::NatsError> {
+    ) -> Result<(Arc<Nats>, Place), wit::NatsError> {
         let tenant = using.tenant.clone();
         let (server, login, who) = match at.credential.clone().filter(|alias| !alias.is_empty()) {
             Some(alias) => by_credential(wallet, alias, &at, using).await?,
             None => by_hand(&at)?,
         };
+        let place = Place::Server { host: server.host.clone(), port: server.port, way: Way::Own(USUAL_PORT) };
         let key = Key { tenant, server, who };
         if let Some(kept) = self.kept.lock().get_mut(&key).filter(|kept| kept.nats.is_open()) {
             kept.used = Instant::now();
-            return Ok(kept.nats.clone());
+            return Ok((kept.nats.clone(), place));
         }
         let Server { host, port, tls } = key.server.clone();
         let sockets = match self.resolver.resolve(&key.tenant, &host, port).await {
@@ -106,7 +109,7 @@ impl Connections {
         kept.put(key, Kept { nats: open.clone(), used: Instant::now() });
         drop(kept);
         tokio::spawn(close_unused(Arc::downgrade(&self.kept), Arc::downgrade(&open)));
-        Ok(open)
+        Ok((open, place))
     }
 }
 

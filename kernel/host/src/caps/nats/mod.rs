@@ -17,6 +17,7 @@ use futures::StreamExt as _;
 use noetl_store::nats::{Entry, Message, Nats, NatsError, ObjectDetails, Published, Settlement, StreamState, Which};
 use wasmtime::component::Resource;
 
+use super::filling::{self, Filling, Refused};
 use super::masking::Secrets;
 use super::payload::{Payload, WriteError, Writer};
 use crate::bindings::noetl::nats::nats as wit;
@@ -48,14 +49,33 @@ impl CallState {
     where
         Work: Future<Output = Result<T, NatsError>> + Send,
     {
+        self.write_nats(function, bytes, at, Vec::new(), |nats, _| work(nats)).await
+    }
+
+    /// The same for work that writes something: placeholders in it are replaced first, or nothing is written.
+    async fn write_nats<T: Send, Work>(
+        &mut self,
+        function: &str,
+        bytes: usize,
+        at: wit::Server,
+        mut written: Vec<Bytes>,
+        work: impl FnOnce(Arc<Nats>, Vec<Bytes>) -> Work + Send,
+    ) -> Answer<T>
+    where
+        Work: Future<Output = Result<T, NatsError>> + Send,
+    {
         self.charge(bytes)?;
         self.not_taped(function)?;
         let drivers = self.drivers.clone();
-        let using = self.identity.using("", "");
+        let (who, using, seal) = (self.identity.clone(), self.identity.using("", ""), self.seal());
         let asking = async {
             let _slot = drivers.nats.slot(&using.tenant).await;
-            let nats = drivers.nats.get(&*drivers.wallet, at, using).await?;
-            nats.clone().within(work(nats)).await.map_err(told)
+            let (nats, place) = drivers.nats.get(&*drivers.wallet, at, using).await?;
+            let mut filling = Filling::new(&*drivers.wallet, &who, seal, place);
+            for one in &mut written {
+                *one = filling.bytes(std::mem::take(one)).await.map_err(refused)?;
+            }
+            nats.clone().within(work(nats, written)).await.map_err(told)
         };
         let time = self.time_left().min(LONGEST);
         let answered = tokio::time::timeout(time, asking).await.unwrap_or(Err(wit::NatsError::Timeout));
@@ -64,8 +84,25 @@ impl CallState {
 
     /// The tenant's secrets. What a server gives is asked for first: then the credential it took is known.
     fn secrets(&self) -> Secrets {
-        Secrets::of(&self.identity.tenant)
+        Secrets::of(&self.identity.tenant, Vec::new())
     }
+
+    /// The same, for data of the server that this credential is for.
+    fn secrets_at(&self, credential: Option<String>) -> Secrets {
+        Secrets::of(&self.identity.tenant, credential.into_iter().collect())
+    }
+}
+
+fn refused(refused: Refused) -> wit::NatsError {
+    match refused {
+        Refused::Denied(text) => wit::NatsError::Denied(text),
+        Refused::Unavailable(text) => wit::NatsError::Unavailable(text),
+    }
+}
+
+/// What was text and is text still.
+fn text(bytes: &Bytes) -> Result<String, NatsError> {
+    String::from_utf8(bytes.to_vec()).map_err(|error| NatsError::Invalid(error.to_string()))
 }
 
 fn masked(secrets: &Secrets, error: wit::NatsError) -> wit::NatsError {
@@ -83,13 +120,13 @@ fn masked(secrets: &Secrets, error: wit::NatsError) -> wit::NatsError {
 
 impl wit::Host for CallState {
     async fn kv_get(&mut self, at: wit::Server, bucket: String, key: String) -> Answer<Option<wit::Entry>> {
-        let length = key.len();
+        let (length, credential) = (key.len(), at.credential.clone());
         let get = |nats: Arc<Nats>| async move { nats.kv_get(&bucket, &key).await };
         let found = self.with_nats("nats.kv-get", length, at, get).await?;
-        let secrets = self.secrets();
+        let secrets = self.secrets_at(credential);
         let entry = |entry: Entry| {
             let mut value: Vec<u8> = entry.value.into();
-            secrets.mask_bytes(&mut value);
+            secrets.stand_in_bytes(&mut value);
             wit::Entry { value, revision: entry.revision }
         };
         Ok(found.map(|found| found.map(entry)))
@@ -107,14 +144,16 @@ impl wit::Host for CallState {
         let list = |nats: Arc<Nats>| async move { nats.kv_keys(&bucket, pattern.as_deref(), limit).await };
         let mut keys = self.with_nats("nats.kv-keys", length, at, list).await?;
         let secrets = self.secrets();
-        keys.iter_mut().flatten().for_each(|key| secrets.mask(key));
+        keys.iter_mut().flatten().for_each(|key| secrets.stand_in(key));
         Ok(keys)
     }
 
     async fn kv_put(&mut self, at: wit::Server, bucket: String, key: String, value: Vec<u8>) -> Answer<u64> {
         let (bytes, value) = (key.len() + value.len(), Bytes::from(value));
-        let put = |nats: Arc<Nats>| async move { nats.kv_put(&bucket, &key, value).await };
-        self.with_nats("nats.kv-put", bytes, at, put).await
+        let put = |nats: Arc<Nats>, written: Vec<Bytes>| async move {
+            nats.kv_put(&bucket, &key, written.into_iter().next().unwrap_or_default()).await
+        };
+        self.write_nats("nats.kv-put", bytes, at, vec![value], put).await
     }
 
     async fn kv_delete(&mut self, at: wit::Server, bucket: String, key: String) -> Answer<()> {
@@ -131,10 +170,11 @@ impl wit::Host for CallState {
 
     async fn object_get(&mut self, at: wit::Server, bucket: String, name: String) -> Answer<Option<Resource<Payload>>> {
         let (payloads, most) = (self.drivers.payloads.clone(), self.drivers.max_payload);
+        let preferred = at.credential.clone().into_iter().collect();
         let (length, tenant, temporary) = (name.len(), self.identity.tenant.clone(), self.temporary.clone());
         let get = |nats: Arc<Nats>| async move {
             let Some(bytes) = nats.object_get(&bucket, &name).await? else { return Ok(None) };
-            let mut bytes = Secrets::of(&tenant).mask_pieces(bytes);
+            let mut bytes = Secrets::of(&tenant, preferred).stand_in_pieces(bytes);
             let mut writer = Writer::new(OBJECT_TYPE, most).of(&temporary);
             while let Some(piece) = bytes.next().await {
                 let piece = piece.map_err(|error| NatsError::Unavailable(error.to_string()))?;
@@ -179,10 +219,23 @@ impl wit::Host for CallState {
         name: String,
         content: Resource<Payload>,
     ) -> Answer<wit::ObjectDetails> {
-        let bytes = self.table.get(&content)?.clone().stream(self.drivers.payloads.clone());
-        let length = name.len();
-        let put = |nats: Arc<Nats>| async move { nats.object_put(&bucket, &name, bytes).await };
-        let kept = self.with_nats("nats.object-put", length, at, put).await?;
+        let content = self.table.get(&content)?.clone();
+        let (length, payloads) = (name.len(), self.drivers.payloads.clone());
+        let small = match filling::looked_through(&self.seal(), &content, &payloads).await {
+            Ok(small) => small,
+            Err(error) => return Ok(Err(refused(error))),
+        };
+        let written = [Bytes::from(name)].into_iter().chain(small).collect();
+        let put = |nats: Arc<Nats>, written: Vec<Bytes>| async move {
+            let mut written = written.into_iter();
+            let name = text(&written.next().unwrap_or_default())?;
+            let bytes = match written.next() {
+                Some(small) => futures::stream::iter([Ok(small)]).boxed(),
+                None => content.stream(payloads),
+            };
+            nats.object_put(&bucket, &name, bytes).await
+        };
+        let kept = self.write_nats("nats.object-put", length, at, written, put).await?;
         Ok(kept.map(|kept| details(&self.secrets(), kept)))
     }
 
@@ -203,8 +256,16 @@ impl wit::Host for CallState {
             headers.push((MESSAGE_ID.to_owned(), self.next_key()));
         }
         let bytes = data.len() + headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        let publish = |nats: Arc<Nats>| async move { nats.publish(&subject, headers, data.into()).await };
-        let published = self.with_nats("nats.publish", bytes, at, publish).await?;
+        let (names, values): (Vec<String>, Vec<String>) = headers.into_iter().unzip();
+        let written = [subject.into(), data.into()].into_iter().chain(values.into_iter().map(Bytes::from)).collect();
+        let publish = |nats: Arc<Nats>, written: Vec<Bytes>| async move {
+            let mut written = written.into_iter();
+            let subject = text(&written.next().unwrap_or_default())?;
+            let data = written.next().unwrap_or_default();
+            let values = written.map(|value| text(&value)).collect::<Result<Vec<_>, _>>()?;
+            nats.publish(&subject, names.into_iter().zip(values).collect(), data).await
+        };
+        let published = self.write_nats("nats.publish", bytes, at, written, publish).await?;
         Ok(published.map(|ack| acknowledged(&self.secrets(), ack)))
     }
 
@@ -218,10 +279,10 @@ impl wit::Host for CallState {
     ) -> Answer<Vec<wit::Message>> {
         let batch = batch.clamp(1, MOST_MESSAGES) as usize;
         let wait = Duration::from_millis(u64::from(timeout_ms.min(LONGEST_WAIT_MS)));
-        let length = stream_name.len() + consumer.len();
+        let (length, credential) = (stream_name.len() + consumer.len(), at.credential.clone());
         let fetch = |nats: Arc<Nats>| async move { nats.fetch(&stream_name, &consumer, batch, wait).await };
         let fetched = self.with_nats("nats.fetch", length, at, fetch).await?;
-        let secrets = self.secrets();
+        let secrets = self.secrets_at(credential);
         Ok(fetched.map(|messages| messages.into_iter().map(|one| message(&secrets, one)).collect()))
     }
 
@@ -248,10 +309,10 @@ impl wit::Host for CallState {
             wit::Which::Sequence(sequence) => Which::Sequence(sequence),
             wit::Which::Last(subject) => Which::Last(subject),
         };
-        let length = stream_name.len();
+        let (length, credential) = (stream_name.len(), at.credential.clone());
         let get = |nats: Arc<Nats>| async move { nats.get_message(&stream_name, &which).await };
         let found = self.with_nats("nats.get-message", length, at, get).await?;
-        let secrets = self.secrets();
+        let secrets = self.secrets_at(credential);
         Ok(found.map(|found| found.map(|one| message(&secrets, one))))
     }
 
@@ -272,20 +333,20 @@ fn unwritten(error: WriteError) -> NatsError {
 
 fn details(secrets: &Secrets, object: ObjectDetails) -> wit::ObjectDetails {
     let ObjectDetails { name, size, chunks, mut digest, modified_ms } = object;
-    let name = secrets.masked(name);
+    let name = secrets.stood_for(name);
     secrets.mask_some(&mut digest);
     wit::ObjectDetails { name, size, chunks, digest, modified_ms }
 }
 
 fn acknowledged(secrets: &Secrets, published: Published) -> wit::Published {
     let Published { stream, sequence, duplicate } = published;
-    wit::Published { stream_name: secrets.masked(stream), sequence, duplicate }
+    wit::Published { stream_name: secrets.stood_for(stream), sequence, duplicate }
 }
 
 fn state(secrets: &Secrets, state: StreamState) -> wit::StreamState {
     let StreamState { name, subjects, messages, bytes, first_sequence, last_sequence, consumers } = state;
-    let name = secrets.masked(name);
-    let subjects = subjects.into_iter().map(|subject| secrets.masked(subject)).collect();
+    let name = secrets.stood_for(name);
+    let subjects = subjects.into_iter().map(|subject| secrets.stood_for(subject)).collect();
     wit::StreamState { name, subjects, messages, bytes, first_sequence, last_sequence, consumers }
 }
 
@@ -293,9 +354,9 @@ fn message(secrets: &Secrets, message: Message) -> wit::Message {
     let Message { subject, mut headers, data, sequence, time_ms, deliveries, mut ack_id } = message;
     // A server that writes a secret into it loses the acknowledgement and nothing else.
     secrets.mask_some(&mut ack_id);
-    let (subject, mut data) = (secrets.masked(subject), Vec::from(data));
-    secrets.mask_pairs(&mut headers);
-    secrets.mask_bytes(&mut data);
+    let (subject, mut data) = (secrets.stood_for(subject), Vec::from(data));
+    secrets.stand_in_pairs(&mut headers);
+    secrets.stand_in_bytes(&mut data);
     wit::Message { subject, headers, data, sequence, time_ms, deliveries, ack_id }
 }
 
@@ -310,7 +371,7 @@ mod tests {
     fn no_text_of_a_server_has_a_secret_in_it() {
         const SECRET: &str = "nats-secret";
         known::learn_for("nats-texts", SECRET);
-        let secrets = Secrets::of(&Tenant::new("nats-texts").expect("a name"));
+        let secrets = Secrets::of(&Tenant::new("nats-texts").expect("a name"), Vec::new());
         let text = || SECRET.to_owned();
         let object = details(
             &secrets,

@@ -15,13 +15,15 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use noetl_contract::Tenant;
-use noetl_scrub::Values;
+use noetl_contract::placeholder::Seal;
+use noetl_scrub::Data;
 use noetl_store::payloads::Payloads;
 use noetl_store::sql::postgres::{Owner, Pools, Server, TlsMode};
 use noetl_store::sql::sqlite::{self, Folder, Place};
 use noetl_store::sql::{Done, GiveRoom, Hidden, Hide, Request, Room, SqlError, Taken};
-use noetl_store::wallet::{Credential, Use, Wallet, WalletError, Way};
+use noetl_store::wallet::{Credential, Empty, Use, Wallet, WalletError, Way};
 
+use crate::caps::filling::{Filling, Place as Target};
 use crate::caps::masking::{Secrets, owned};
 use crate::egress::{Addresses, ResolveError, Resolver};
 use crate::fair::{Budget, Reservation};
@@ -113,9 +115,9 @@ impl Databases {
     pub(crate) async fn postgres(
         &self,
         wallet: &dyn Wallet,
-        who: &Identity,
+        (who, seal): (&Identity, Seal),
         alias: &str,
-        request: Request,
+        mut request: Request,
         payloads: &Payloads,
     ) -> Result<Vec<Done>, Problem> {
         let (_slot, time) = slot(&self.scripts, who, request.time).await?;
@@ -134,6 +136,10 @@ impl Databases {
             let target = format!("{}:{port}", server.host);
             return Err(WalletError::NotForThere { alias: alias.to_owned(), target }.into());
         }
+        let to = Target::Server { host: server.host.clone(), port, way: Way::Own(USUAL_PORT) };
+        let mut filling = Filling::new(wallet, who, seal, to);
+        let filled = tokio::time::timeout(time, filling.request(&mut request)).await.map_err(|_| SqlError::Timeout)?;
+        filled.map_err(SqlError::from)?;
         let owner = Owner { tenant: who.tenant.clone(), alias: alias.to_owned(), revision: credential.revision };
         let addresses = Box::pin(async {
             self.resolver.resolve(&who.tenant, &server.host, port).await.map_err(|error| match error {
@@ -143,21 +149,24 @@ impl Databases {
         });
         // Now that the credential was opened, it is known too.
         let room = Room::of(Arc::new(RoomOf(self.rows_memory.clone(), who.tenant.clone())));
-        let request = Request { time, hidden: hidden(&who.tenant), room, ..request };
+        let request = Request { time, hidden: hidden(&who.tenant, Some(alias)), room, ..request };
         Ok(self.pools.run(&owner, &server, addresses, &request, payloads).await?)
     }
 
     pub(crate) async fn file(
         &self,
-        who: &Identity,
+        (who, seal): (&Identity, Seal),
         name: &str,
-        request: Request,
+        mut request: Request,
         payloads: &Payloads,
     ) -> Result<Vec<Done>, Problem> {
         let folder = self.folder.as_ref().ok_or_else(|| {
             SqlError::Denied("there are no databases in files: an operator can set `sql.folder`".to_owned())
         })?;
         let place = folder.place(&who.tenant, name)?;
+        // What is in a file stays, and no credential is for one.
+        let mut filling = Filling::new(&Empty, who, seal, Target::Here(format!("sqlite:{name}")));
+        filling.request(&mut request).await.map_err(SqlError::from)?;
         self.sqlite(who, place, request, payloads).await
     }
 
@@ -178,7 +187,7 @@ impl Databases {
         payloads: &Payloads,
     ) -> Result<Vec<Done>, Problem> {
         let (slot, time) = slot(&self.local, who, request.time).await?;
-        let request = Request { time, hidden: hidden(&who.tenant), ..request };
+        let request = Request { time, hidden: hidden(&who.tenant, None), ..request };
         Ok(sqlite::run(place, request, payloads.clone(), slot).await?)
     }
 }
@@ -194,25 +203,26 @@ impl GiveRoom for RoomOf {
 }
 
 /// The secrets of a tenant, to be taken out of rows.
-struct OfTenant(Arc<Values>);
+struct OfTenant(Data);
 
 impl Hide for OfTenant {
     fn text(&self, text: &str) -> Option<String> {
-        owned(self.0.mask(text))
+        owned(self.0.text(text))
     }
 
     fn json(&self, text: &str) -> Option<String> {
-        owned(self.0.mask_json(text))
+        owned(self.0.json(text, true))
     }
 
     fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.0.mask_bytes(bytes)
+        self.0.bytes(bytes)
     }
 }
 
-fn hidden(tenant: &Tenant) -> Hidden {
-    let secrets = Secrets::of(tenant);
-    secrets.values().map_or_else(Hidden::default, |values| Hidden::by(Arc::new(OfTenant(values.clone()))))
+/// Of what the database of this credential has, the placeholder is the credential's own, if it can be.
+fn hidden(tenant: &Tenant, alias: Option<&str>) -> Hidden {
+    let secrets = Secrets::of(tenant, alias.map(str::to_owned).into_iter().collect());
+    secrets.data().map_or_else(Hidden::default, |data| Hidden::by(Arc::new(OfTenant(data.clone()))))
 }
 
 /// A slot, and what is left of the time.

@@ -57,6 +57,10 @@ fn script(text: &str) -> Request {
     }
 }
 
+fn seal() -> Seal {
+    Seal::of(b"a key", "main")
+}
+
 struct Scene {
     folder: tempfile::TempDir,
     payloads: Payloads,
@@ -71,7 +75,7 @@ impl Scene {
 
     async fn postgres(&self, wallet: &OneCredential, alias: &str, private: bool) -> Problem {
         let databases = Databases::new(Addresses { private }, SqlOptions::default());
-        let answered = databases.postgres(wallet, &who(), alias, script("select 1"), &self.payloads).await;
+        let answered = databases.postgres(wallet, (&who(), seal()), alias, script("select 1"), &self.payloads).await;
         let Err(problem) = answered else { panic!("nobody is at port 1") };
         problem
     }
@@ -128,16 +132,22 @@ fn fields_that_make_no_server_are_told() {
 async fn files_are_there_where_the_operator_has_set_a_folder_aside() {
     let scene = Scene::new();
     let none = Databases::new(Addresses::default(), SqlOptions::default());
-    let refused = none.file(&who(), "mine", script("select 1"), &scene.payloads).await.err();
+    let refused = none.file((&who(), seal()), "mine", script("select 1"), &scene.payloads).await.err();
     assert!(matches!(refused, Some(Problem::Sql(SqlError::Denied(text))) if text.contains("sql.folder")));
     let folder = Some(scene.folder.path().join("databases"));
     let some = Databases::new(Addresses::default(), SqlOptions { folder, ..SqlOptions::default() });
-    some.file(&who(), "mine", script("create table t (a); insert into t values (7)"), &scene.payloads)
+    some.file((&who(), seal()), "mine", script("create table t (a); insert into t values (7)"), &scene.payloads)
         .await
         .expect("runs");
-    let done = some.file(&who(), "mine", script("select a from t"), &scene.payloads).await.expect("runs");
+    let done = some.file((&who(), seal()), "mine", script("select a from t"), &scene.payloads).await.expect("runs");
     assert!(matches!(&done[0].rows, Some(Rows::Json(text)) if text == r#"[{"a":7}]"#));
     assert!(scene.folder.path().join("databases/main/mine.sqlite").is_file());
+    let placeholder = seal().write("db", "password");
+    let kept = script(&format!("insert into t values ('{placeholder}')"));
+    let refused = some.file((&who(), seal()), "mine", kept, &scene.payloads).await.err();
+    assert!(
+        matches!(refused, Some(Problem::Sql(SqlError::Denied(text))) if text.contains("`db`") && text.contains("sqlite:mine"))
+    );
     let done = none.memory(&who(), script("select 1 a"), &scene.payloads).await.expect("runs");
     assert_eq!(done[0].row_count, 1);
 }

@@ -52,22 +52,22 @@ impl CallState {
             Ok(request) => request,
             Err(error) => return Ok(Err(wit::SqlError::Invalid(error.to_owned()))),
         };
-        let (who, payloads) = (self.identity.clone(), &drivers.payloads);
+        let (who, payloads, seal) = (self.identity.clone(), &drivers.payloads, self.seal());
         let done = match &database {
             wit::Database::Credential(alias) => {
-                drivers.sql.postgres(drivers.wallet.as_ref(), &who, alias, request, payloads).await
+                drivers.sql.postgres(drivers.wallet.as_ref(), (&*who, seal), alias, request, payloads).await
             }
-            wit::Database::File(name) => drivers.sql.file(&who, name, request, payloads).await,
+            wit::Database::File(name) => drivers.sql.file((&*who, seal), name, request, payloads).await,
             wit::Database::Memory => drivers.sql.memory(&who, request, payloads).await,
         };
         match done {
             Ok(done) => {
-                let secrets = Secrets::of(&self.identity.tenant);
+                let secrets = Secrets::of(&self.identity.tenant, Vec::new());
                 let outcomes: wasmtime::Result<Vec<_>> =
                     done.into_iter().map(|done| self.outcome(&secrets, done)).collect();
                 Ok(outcomes?.into_iter().collect())
             }
-            Err(problem) => Ok(Err(masked(&Secrets::of(&self.identity.tenant), problem.into()))),
+            Err(problem) => Ok(Err(masked(&Secrets::of(&self.identity.tenant, Vec::new()), problem.into()))),
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_fault_has_no_secret_in_any_part() {
         known::learn_for("sql-fault", "fault-secret");
-        let secrets = Secrets::of(&Tenant::new("sql-fault").expect("a name"));
+        let secrets = Secrets::of(&Tenant::new("sql-fault").expect("a name"), Vec::new());
         let with_code = |sqlstate: &str| {
             let fault = wit::Fault {
                 statement: 1,
