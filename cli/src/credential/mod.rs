@@ -186,8 +186,10 @@ pub async fn run(command: Command, context: &Context) -> Outcome {
         }
         Command::Rotate { alias: Some(alias), fields, whose, .. } => {
             let before = client.get(&path(&alias)?, &[("tenant", whose.tenant())]).await?;
-            let document = replaced(&before, &fields, context)?;
-            keep(&client, &document, whose.tenant(), context).await
+            let document = changed(&before, &fields, context)?;
+            let request = client.request(Method::PATCH, &path(&alias)?, &[("tenant", whose.tenant())]).json(&document);
+            kept(&client.json(client.send(request).await?).await?, context);
+            Ok(())
         }
         Command::Rotate { alias: None, .. } => {
             let answer = client.post("/api/wallet/rotate", &json!({})).await?;
@@ -251,36 +253,36 @@ impl Add {
     }
 }
 
-/// A credential with new secrets, and everything else as it was.
-fn replaced(before: &Value, given: &[Given], context: &Context) -> Outcome<Value> {
+/// The fields that change; the server leaves everything else as it is.
+fn changed(before: &Value, given: &[Given], context: &Context) -> Outcome<Value> {
     let kind = kind_of(before["type"].as_str().unwrap_or_default())?;
     let mut changed = Map::new();
     fields::take(kind, given, &mut changed)?;
-    let mut data = Map::new();
-    // An address says where and as whom, so nothing of that stays when another one is given.
-    let by_address = changed.contains_key("url");
-    if !by_address {
+    if changed.is_empty() {
+        // Asked for is what the credential needs and cannot be shown.
         let public = before["data"].as_object().cloned().unwrap_or_default();
-        data.extend(public.into_iter().filter(|(name, _)| kind.secrets().all(|secret| secret.name != name)));
+        let is_secret = |name: &str| kind.secrets().any(|secret| secret.name == name);
+        changed.extend(public.into_iter().filter(|(name, _)| !is_secret(name)));
+        fields::ask(kind, &mut changed, context)?;
+        changed.retain(|name, _| is_secret(name));
     }
-    data.extend(changed);
-    fields::ask(kind, &mut data, context)?;
-    if kind.secrets().all(|secret| !data.contains_key(secret.name)) && !by_address {
+    if changed.is_empty() {
         return Err(Failure::usage("there is no new value").next(fields::how(kind)));
     }
-    Ok(json!({
-        "name": before["name"], "type": before["type"], "data": data, "hosts": before["hosts"], "tags": before["tags"],
-        "description": before["description"],
-    }))
+    Ok(json!({ "data": changed }))
 }
 
 async fn keep(client: &Client, document: &Value, tenant: Option<&str>, context: &Context) -> Outcome {
     let request = client.request(Method::POST, "/api/credentials", &[("tenant", tenant)]).json(document);
-    let answer = client.json(client.send(request).await?).await?;
+    kept(&client.json(client.send(request).await?).await?, context);
+    Ok(())
+}
+
+fn kept(answer: &Value, context: &Context) {
     if let Some(warning) = answer["warning"].as_str().filter(|_| !context.output.json) {
         context.output.warn(warning);
     }
-    context.output.result(&answer, |_| {
+    context.output.result(answer, |_| {
         format!(
             "credential {} is kept (revision {}); it may go to: {}",
             cell(&answer["name"]),
@@ -288,7 +290,6 @@ async fn keep(client: &Client, document: &Value, tenant: Option<&str>, context: 
             cell(&answer["hosts"])
         )
     });
-    Ok(())
 }
 
 fn kind_of(name: &str) -> Outcome<&'static Kind> {

@@ -96,6 +96,7 @@ pub static ROUTES: &[Route] = routes! {
     GET    "/api/credentials"               Token     credentials::list;
     POST   "/api/credentials"               Write     credential::put;
     GET    "/api/credentials/{name}"        Token     credentials::show;
+    PATCH  "/api/credentials/{name}"        Write     credential::merge;
     DELETE "/api/credentials/{name}"        Write     credential::delete;
     GET    "/api/credentials/{name}/audit"  Token     credentials::audit;
     GET    "/api/wallet/status"             Token     wallet::status;

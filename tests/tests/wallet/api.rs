@@ -103,6 +103,20 @@ async fn a_secret_that_is_too_short_is_refused_with_the_reason() {
         assert!([200, 201].contains(&api.post("/api/credentials", risky).await.status), "{short}");
     }
     api.post("/api/credentials", bearer("crm", "123456")).await.is(201);
+    let patch = async |data: Value| {
+        api.send(api.request(reqwest::Method::PATCH, "/api/credentials/crm").json(&json!({ "data": data }))).await
+    };
+    patch(json!({"access_token": "abc"})).await.problem(400, "invalid_credential");
+    assert_eq!(patch(json!({"access_token": "another-value"})).await.is(200).json()["name"], "crm");
+    patch(json!({"password": SECRET})).await.problem(400, "invalid_credential");
+    // Lines of the log about a tenant could not be read any more.
+    let acme = server.with_token(&api.token_for("acme-of-tests", "tenant").await);
+    let mut named = bearer("crm", "ACME-of-tests");
+    named["allow_short"] = json!(true);
+    acme.post("/api/credentials", named).await.problem(400, "invalid_credential");
+    api.send(api.request(reqwest::Method::PATCH, "/api/credentials/nobody").json(&json!({})))
+        .await
+        .problem(404, "credential_not_found");
     // A name may be short, and a password may be missing.
     let basic = json!({"name": "b", "type": "basic", "data": {"user": "bob", "password": ""}});
     api.post("/api/credentials", basic).await.is(201);

@@ -54,7 +54,8 @@ async fn code_of_a_step_sends_a_secret_that_it_never_has() {
             (&output["login"]["authorization"], &output["kind"]),
             (&json!(format!("Bearer {held}")), &json!("bearer"))
         );
-        assert_eq!(output["said"]["headers"]["authorization"], "Bearer [REDACTED]", "the echo is masked: {output}");
+        let echoed = output["said"]["headers"]["authorization"].as_str().unwrap_or_default();
+        assert!(echoed.starts_with("Bearer NOETL~SECRET~"), "the echo has what stands for it: {output}");
         let id = ended["execution_id"].as_str().expect("an id");
         let events = api.get(&format!("/api/executions/{id}/events")).await.is(200);
         assert!(events.text().contains(held), "events have what stands for it");

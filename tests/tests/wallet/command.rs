@@ -90,6 +90,17 @@ fn a_file_of_yaml_has_all_of_it_and_a_rotation_changes_the_value_alone() {
     }
     assert_ne!(before["revision"], after["revision"]);
 
+    // Of two secrets one can be changed alone, and an optional one stays.
+    let file = server.data().join("store.json");
+    let data = json!({"access_key": "AKIA-1", "secret_key": SECRET, "session_token": "of-a-session"});
+    std::fs::write(&file, json!({"name": "store", "type": "s3", "data": data}).to_string()).expect("written");
+    run(&mut noetl(&server, &["credential", "add", "--file", &file.display().to_string()])).ok();
+    let rotate = ["credential", "rotate", "store", "--field", "secret_key=env:TEST_NEW"];
+    run(noetl(&server, &rotate).env("TEST_NEW", "the-next-password")).ok();
+    let reveal = ["credential", "show", "store", "--reveal", "--json"];
+    let data = run(noetl(&server, &reveal).env("NOETL_TOKEN", &token)).ok().json()["data"].clone();
+    assert_eq!((&data["secret_key"], &data["session_token"]), (&json!("the-next-password"), &json!("of-a-session")));
+
     let events = |audit: Value| {
         audit["uses"].as_array().expect("lines").iter().map(|line| line["event"].clone()).collect::<Vec<_>>()
     };

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use noetl_contract::Tenant;
-use noetl_store::wallet::kinds::{Fields, Invalid};
-use noetl_store::wallet::{Binding, Credential, NewRecord, VaultError, kinds};
+use noetl_store::wallet::kinds::Invalid;
+use noetl_store::wallet::{Binding, Changes, Credential, NewRecord, Record, VaultError, kinds};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -51,6 +51,23 @@ pub struct PutCredential {
     allow_short: bool,
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PatchCredential {
+    /// The fields that change, as its type has them; `null` takes one away. A new `url` takes the place of all that an address
+    /// says.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    data: Map<String, Value>,
+    #[schema(value_type = Option<Vec<String>>)]
+    hosts: Option<Vec<Binding>>,
+    tags: Option<Vec<String>>,
+    description: Option<String>,
+    /// Takes a secret that is too short to be masked where it is told back. Without this it is refused.
+    #[serde(default)]
+    allow_short: bool,
+}
+
 #[derive(Serialize, ToSchema)]
 pub struct KeptCredential {
     #[serde(flatten)]
@@ -77,9 +94,7 @@ pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
     let wanted: PutCredential = input::document(&mut cx).await.map_err(not_repeated)?;
     let kind = kinds::kind(&wanted.r#type).map_err(VaultError::from)?;
     let fields = kind.check(&wanted.data).map_err(named)?;
-    if !wanted.allow_short {
-        can_be_masked(&fields)?;
-    }
+    can_be_masked(&tenant, fields.iter(), wanted.allow_short)?;
     let new = NewRecord {
         tenant,
         alias: wanted.name,
@@ -91,12 +106,40 @@ pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
     };
     let (kernel, change) = (cx.kernel().clone(), change_of(&cx)?);
     let record = to_the_end(async move { kernel.wallet().put(new, change).await }).await?;
-    let warning = record
-        .hosts
-        .is_empty()
-        .then_some("it may go nowhere: name the hosts it is for, with `hosts` or `noetl credential add --host`");
     let status = if record.created_at_ms == record.changed_at_ms { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(KeptCredential { credential: record.into(), warning })).into_response())
+    Ok((status, Json(KeptCredential::of(record))).into_response())
+}
+
+/// Change some of a credential; everything else stays as it is, secrets included.
+#[utoipa::path(patch, path = "/api/credentials/{name}", tag = "credentials", params(("name" = String, Path), WhoseQuery),
+    request_body = PatchCredential, responses((status = 200, body = KeptCredential)))]
+pub async fn merge(mut cx: Cx) -> Result<Response, Problem> {
+    let query: WhoseQuery = input::query(&cx.query)?;
+    let tenant = cx.caller()?.works_for(query.tenant)?;
+    let wanted: PatchCredential = input::document(&mut cx).await.map_err(not_repeated)?;
+    let (kernel, change, alias) = (cx.kernel().clone(), change_of(&cx)?, cx.args.name.clone());
+    let kind =
+        kinds::kind(&kernel.wallet().get(tenant.clone(), alias.clone()).await?.kind).map_err(VaultError::from)?;
+    let texts = wanted.data.iter().filter_map(|(name, value)| Some((kind.field(name)?.name, value.as_str()?)));
+    can_be_masked(&tenant, texts, wanted.allow_short)?;
+    let PatchCredential { data, hosts, tags, description, .. } = wanted;
+    let changes = Changes { data, hosts, tags, description };
+    let changed = to_the_end(async move { kernel.wallet().merge(tenant, alias, changes, change).await }).await;
+    let record = changed.map_err(|error| match error {
+        VaultError::Invalid(invalid) => named(invalid),
+        other => other,
+    })?;
+    Ok(Json(KeptCredential::of(record)).into_response())
+}
+
+impl KeptCredential {
+    fn of(record: Record) -> Self {
+        let warning = record
+            .hosts
+            .is_empty()
+            .then_some("it may go nowhere: name the hosts it is for, with `hosts` or `noetl credential add --host`");
+        Self { credential: record.into(), warning }
+    }
 }
 
 /// A body that is no credential may have its secret anywhere, and a message about JSON has parts of the JSON in it.
@@ -120,22 +163,35 @@ fn named(invalid: Invalid) -> VaultError {
     Invalid::new("data", "a name in `data` is no field of this type; `noetl credential add --help` lists them").into()
 }
 
-/// A secret that is too short to be told from other text would be shown wherever a host or a tool tells it back.
-fn can_be_masked(fields: &Fields) -> Result<(), Problem> {
-    let secret = |(name, value): &(&str, &str)| !Credential::is_public(name) && !value.is_empty();
-    match fields.iter().filter(secret).find(|(_, value)| !noetl_scrub::is_findable(value.trim())) {
-        None => Ok(()),
-        Some((name, _)) => {
-            let detail = format!(
-                "field `{name}`: a secret has at least {} bytes and is no part of `{}`, since it is masked wherever it is told \
-                 back, and a shorter one cannot be told from other text; use a longer one, or take the risk with `allow_short` (`noetl credential add \
-                 --allow-short`)",
+/// A secret that is too short to be told from other text would be shown wherever a host or a tool tells it back. One that is
+/// the tenant's name would be masked in every line of the server's log that is about the tenant.
+fn can_be_masked<'f>(
+    tenant: &Tenant,
+    fields: impl Iterator<Item = (&'f str, &'f str)>,
+    allow_short: bool,
+) -> Result<(), Problem> {
+    for (name, value) in fields.filter(|(name, value)| !Credential::is_public(name) && !value.is_empty()) {
+        let refused = |detail: String| {
+            Err(Problem::invalid_field(
+                "invalid_credential",
+                &format!("data.{name}"),
+                format!("field `{name}`: {detail}"),
+            ))
+        };
+        if value.trim().eq_ignore_ascii_case(tenant.as_str()) {
+            return refused("the tenant's name is no secret, and could not be read in any log any more".to_owned());
+        }
+        if !allow_short && !noetl_scrub::is_findable(value.trim()) {
+            return refused(format!(
+                "a secret has at least {} bytes and is no part of `{}`, since it is masked wherever it is told back, and a \
+                 shorter one cannot be told from other text; use a longer one, or take the risk with `allow_short` \
+                 (`noetl credential add --allow-short`)",
                 noetl_scrub::SHORTEST,
                 noetl_scrub::PLACEHOLDER,
-            );
-            Err(Problem::invalid_field("invalid_credential", &format!("data.{name}"), detail))
+            ));
         }
     }
+    Ok(())
 }
 
 /// Delete a credential. What uses it fails from now on; its audit stays.
