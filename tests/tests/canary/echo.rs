@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::planted::{hex, html, numbers, percent, units};
+use crate::planted::{dotnet, every_byte, gson, hex, html, numbers, percent, units, wrapped};
 
 /// Above what the tool `http` shows inline.
 const LARGE: usize = 1 << 20;
@@ -87,6 +87,12 @@ fn page(sent: &str) -> String {
         hex(&secret),
         hex(&secret).to_uppercase(),
         percent(&percent(&secret)),
+        dotnet(&secret),
+        gson(&secret),
+        wrapped(&secret),
+        every_byte(&secret, "%", ""),
+        every_byte(&secret, "", ":"),
+        format!("invalid token {}...", secret.chars().take(90).collect::<String>()),
     ];
     format!("<p>{}</p>", forms.join("</p>\n<p>"))
 }

@@ -1,9 +1,10 @@
-//! Planted secrets: twenty of them go out in every way a playbook can send one, to a server that tells back all it was
+//! Planted secrets: more than twenty of them go out in every way a playbook can send one, to a server that tells back all it was
 //! told, and in ways that fail; and they come in as data of a database and of NATS. The server gets the real values; no file,
 //! line of the log, metric or answer of the API has one, in any encoding. What is no secret of the wallet is left alone
 //! ([`unmasked`]).
 
 mod echo;
+mod given;
 mod later;
 mod planted;
 mod search;
@@ -160,6 +161,12 @@ fn the_search_finds_a_secret_in_every_encoding() {
             base64(secret.to_owned()),
             base64(format!("a{secret}")),
             base64(format!("ab{secret}z")),
+            planted::dotnet(secret),
+            planted::gson(secret),
+            planted::wrapped(secret),
+            json!(planted::wrapped(secret)).to_string(),
+            planted::every_byte(secret, "%", ""),
+            planted::every_byte(secret, "", ":"),
         ] {
             assert!(search.found(text.as_bytes()).is_some(), "{secret} in {text}");
         }

@@ -19,8 +19,23 @@ const fn planted(alias: &'static str, kind: &'static str, field: &'static str, s
     Planted { alias, kind, field, secret }
 }
 
+/// A key without a pattern.
+const LONG: &str = concat!(
+    "cnry20Ik2zwEQHfwcepYyNGfB51YbmwxAscRuzOl8G5UBBBpiA84YrNbuBhOwc8fjOWOrOwd8S7Ba16j7pGLou3SHvV5utg79bg1",
+    "6qMTSl4f28gZl2CePvzZ"
+);
+/// A token of three parts, of which the last is as long as a signature with RSA.
+const SIGNED: &str = concat!(
+    "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6ImNhbmFyeSJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlLyI",
+    "sInN1YiI6ImNhbmFyeSIsInNjb3BlIjoicmVhZCB3cml0ZSByZWFkIHdyaXRlIHJlYWQgd3JpdGUgcmVhZCB3cml0ZSByZWFkIHd",
+    "yaXRlIHJlYWQgd3JpdGUgcmVhZCB3cml0ZSByZWFkIHdyaXRlICIsIm5vbmNlIjoiY25yeTIxIn0.HLKuVngbEU3yv4iEDu7ow2V",
+    "WedDWpWRuX51utu5Uz7f-j_t67s6-cpVi9nm0na-uJrBYNHGidNRifaH2EHuuWfDKOIDFCvgQUXAxFfTEAsOkr-Dn5FhzT8cLoND",
+    "5Qy-pSrhh1CRHgEQUVM6dEfd4JgKdug2jATEx0UOLeNMCXdNbD76nwba32CG1XM9uCPulvnC0MNnZC5H0-7aJAkDvnJc-YOvy7Rs",
+    "yPgPPKqybND8F_lt6Svi991-lydU-h2KMJtWS1ILEQlxdq4WkOT2MqfgVU7eztS74DxXyG9jzg08uqKcYzwBo77WMCzbxbMxZjY-"
+);
+
 /// What goes into headers as it is has to be ASCII; a password goes there in base64.
-pub const PLANTED: [Planted; 20] = [
+pub const PLANTED: [Planted; 25] = [
     planted("canary-00", "bearer", "token", "cnry00plainxQ7w"),
     planted("canary-01", "bearer", "token", "cnry01 with blanks in it"),
     planted("canary-02", "bearer", "token", "cnry02/slashes/and+plus=="),
@@ -41,14 +56,30 @@ pub const PLANTED: [Planted; 20] = [
     planted("canary-17", "basic", "password", "cnry17🔑 emoji & more"),
     planted("canary-18", "basic", "password", "cn18!?"),
     planted("canary-19", "basic", "password", "cnry19{{ not.a.template }}"),
+    planted("canary-20", "bearer", "token", LONG),
+    planted("canary-21", "bearer", "token", SIGNED),
+    planted(
+        "canary-22",
+        "api_key",
+        "key",
+        "xdcUhPjPm/S3b0eQRzCAS54yJanxM7XeoWj04oUfBy/MAPyqfKYgYXF6SOUuKaP6N5qVP6pok+MuxaJ7lA==",
+    ),
+    planted("canary-23", "hmac", "secret", "cnry23signs=and+is&never'sent"),
+    planted("canary-24", "s3", "secret_key", "cnry24/S3+key/of40letters/and0signs+too="),
 ];
 
 impl Planted {
     pub fn data(&self) -> Value {
         match self.kind {
             "basic" => json!({ "user": "someone", "password": self.secret }),
+            "s3" => json!({ "access_key": "cnry24ID0of0the0key0", "secret_key": self.secret }),
             _ => json!({ self.field: self.secret }),
         }
+    }
+
+    /// Whether a request with it has a signature in the place of the secret.
+    pub fn signs(&self) -> bool {
+        matches!(self.kind, "hmac" | "s3")
     }
 
     /// The field to put into a header by hand.
@@ -91,6 +122,41 @@ pub fn units(text: &str) -> String {
 
 pub fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// As `System.Text.Json` writes it: in capital letters, and more of them than are needed.
+pub fn dotnet(text: &str) -> String {
+    let escaped = |letter: char| matches!(letter, '"' | '&' | '\'' | '+' | '<' | '>' | '`') || !letter.is_ascii();
+    by_number(text, escaped, |unit| format!("\\u{unit:04X}"))
+}
+
+/// As Gson writes it.
+pub fn gson(text: &str) -> String {
+    by_number(text, |letter| matches!(letter, '&' | '\'' | '=' | '<' | '>'), |unit| format!("\\u{unit:04x}"))
+}
+
+fn by_number(text: &str, escaped: fn(char) -> bool, number: fn(u16) -> String) -> String {
+    let mut written = String::new();
+    for letter in text.chars() {
+        if escaped(letter) {
+            written.extend(letter.encode_utf16(&mut [0; 2]).iter().map(|unit| number(*unit)));
+        } else {
+            written.push_str(&json_escaped(&letter.to_string()));
+        }
+    }
+    written
+}
+
+/// Base64 in lines, as mails and PostgreSQL have it.
+pub fn wrapped(text: &str) -> String {
+    let letters = base64(text);
+    let lines: Vec<&str> = letters.as_bytes().chunks(76).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+    lines.join("\n")
+}
+
+/// Every byte by its code.
+pub fn every_byte(text: &str, before: &str, between: &str) -> String {
+    text.bytes().map(|byte| format!("{before}{byte:02X}")).collect::<Vec<_>>().join(between)
 }
 
 /// As it is within a JSON text.

@@ -1,4 +1,5 @@
-//! Looks for the planted secrets in bytes, in every encoding; written apart from the code that masks them.
+//! Looks for the planted secrets in bytes, in every encoding; written apart from the code that masks them. The bytes are looked
+//! at as they are, with the escapes of JSON read, and without the ends of lines.
 
 use std::path::Path;
 
@@ -6,7 +7,10 @@ use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use crate::planted::{PLANTED, hex, html, json_escaped, numbers, percent, units};
+use crate::planted::{PLANTED, every_byte, hex, html, json_escaped, numbers, percent, units};
+
+/// A part of a long secret that must not be there.
+const PART: usize = 48;
 
 /// The wallet's own files, which have the secrets sealed.
 const WALLET: &str = "wallet.";
@@ -39,6 +43,12 @@ impl Search {
                 ("hexadecimal", hex(secret)),
                 ("hexadecimal, capital", hex(secret).to_uppercase()),
             ];
+            all.push(("all percent", every_byte(secret, "%", "")));
+            all.push(("hexadecimal with colons", every_byte(secret, "", ":")));
+            // What is cut off somewhere is a secret still, if more is left of it than a fragment.
+            if secret.len() > 100 && !secret.contains('.') {
+                all.extend((0..secret.len() - PART).map(|at| ("part", secret[at..at + PART].to_owned())));
+            }
             for before in 0..3 {
                 let bytes = [&b"ab"[..before.min(2)], secret.as_bytes()].concat();
                 let letters = (before * 8).div_ceil(6)..bytes.len() * 8 / 6;
@@ -55,7 +65,11 @@ impl Search {
 
     /// Which secret is in there, and where.
     pub fn found(&self, bytes: &[u8]) -> Option<(&str, usize)> {
-        self.forms.find(bytes).map(|found| (self.names[found.pattern().as_usize()].as_str(), found.start()))
+        let find = |bytes: &[u8]| {
+            let found = self.forms.find(bytes)?;
+            Some((self.names[found.pattern().as_usize()].as_str(), found.start()))
+        };
+        find(bytes).or_else(|| find(&read(bytes))).or_else(|| find(&joined(bytes)))
     }
 
     #[track_caller]
@@ -92,4 +106,34 @@ fn ascii(text: &str) -> String {
         letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>()
     };
     text.chars().map(|letter| if letter.is_ascii() { letter.to_string() } else { unit(letter) }).collect()
+}
+
+/// With the escapes of JSON read, those by number above all.
+fn read(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    let (mut out, mut rest) = (String::with_capacity(text.len()), &*text);
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let unit = |n: usize| {
+            let hex = escape.get(6 * n..6 * n + 6)?.strip_prefix("\\u")?;
+            u16::from_str_radix(hex, 16).ok()
+        };
+        let letter = char::decode_utf16((0..2).map_while(unit)).next().and_then(Result::ok);
+        let (letter, length) = match (letter, escape[1..].chars().next()) {
+            (Some(letter), _) => (letter, 6 * letter.len_utf16()),
+            (None, Some(next @ ('"' | '\\' | '/'))) => (next, 2),
+            (None, _) => ('\\', 1),
+        };
+        out.push(letter);
+        rest = &escape[length..];
+    }
+    out.push_str(rest);
+    out.into_bytes()
+}
+
+/// Without the ends of lines, escaped or not.
+fn joined(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes);
+    text.replace("\\r", "").replace("\\n", "").replace(['\r', '\n'], "").into_bytes()
 }

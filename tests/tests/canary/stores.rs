@@ -32,6 +32,11 @@ impl Stores {
         self.nats.url()
     }
 
+    /// The password of the credential `pg`.
+    pub fn password(&self) -> &str {
+        &self.postgres.password
+    }
+
     async fn fill(&self) {
         let server = crate::server().await;
         let api = server.admin();

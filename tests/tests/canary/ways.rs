@@ -82,6 +82,7 @@ fn tool(way: &str) -> Value {
 /// What the server must have received; nothing where nothing is sent.
 pub fn on_the_wire(way: &str, planted: &Planted) -> Option<String> {
     match way {
+        "auth" if planted.signs() => None,
         "auth" | "header" => Some(planted.in_header()),
         "url" | "failing" | "large" | "page" | "python_web" | "javascript_web" | "artifact_read" | "transfer_web" => {
             Some(format!("secret={}", percent(planted.secret)))
