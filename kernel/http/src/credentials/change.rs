@@ -120,8 +120,12 @@ pub async fn merge(mut cx: Cx) -> Result<Response, Problem> {
     let (kernel, change, alias) = (cx.kernel().clone(), change_of(&cx)?, cx.args.name.clone());
     let kind =
         kinds::kind(&kernel.wallet().get(tenant.clone(), alias.clone()).await?.kind).map_err(VaultError::from)?;
-    let texts = wanted.data.iter().filter_map(|(name, value)| Some((kind.field(name)?.name, value.as_str()?)));
-    can_be_masked(&tenant, texts, wanted.allow_short)?;
+    // A number is kept as its text, and can be a secret as well.
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let given = wanted.data.iter().filter(|(_, value)| !value.is_null());
+    let given: Vec<(&str, String)> =
+        given.filter_map(|(name, value)| Some((kind.field(name)?.name, text(value)))).collect();
+    can_be_masked(&tenant, given.iter().map(|(name, value)| (*name, value.as_str())), wanted.allow_short)?;
     let PatchCredential { data, hosts, tags, description, .. } = wanted;
     let changes = Changes { data, hosts, tags, description };
     let changed = to_the_end(async move { kernel.wallet().merge(tenant, alias, changes, change).await }).await;
