@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use noetl_contract::PluginPath;
 use noetl_guest_build::{BuildError, BuildRequest};
 use serde_json::json;
 
@@ -17,6 +18,9 @@ pub struct Build {
     /// The project's folder, or one file of Python or JavaScript.
     #[arg(default_value = ".")]
     folder: PathBuf,
+    /// For a single file of source text: where it lives in the catalog, such as `acme/orders/enrich`.
+    #[arg(long)]
+    path: Option<PluginPath>,
     /// The file to write [default: FOLDER/target/<last segment of the path>.wasm].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -24,7 +28,7 @@ pub struct Build {
 
 impl Build {
     pub fn run(self, context: &Context) -> Outcome {
-        let component = build(&self.folder, None, &context.output)?;
+        let component = build(&self.folder, self.path.as_ref(), None, &context.output)?;
         let file = self.out.unwrap_or_else(|| default_file(&self.folder, &component));
         write(&file, &component)?;
         let value = json!({
@@ -37,10 +41,11 @@ impl Build {
     }
 }
 
-/// Builds the project and checks the result against its manifest. `manifest` takes the place of the project's own.
-pub fn build(folder: &Path, manifest: Option<&Path>, output: &Output) -> Outcome<Component> {
+/// Builds the project and checks the result against its manifest. `path` is where a single file lives, and `manifest`
+/// takes the place of the project's own.
+pub fn build(folder: &Path, path: Option<&PluginPath>, manifest: Option<&Path>, output: &Output) -> Outcome<Component> {
     // Read first: a mistake in plugin.toml should not cost the time of a build.
-    let (project, text) = project_manifest(folder)?;
+    let (project, text) = project_manifest(folder, path)?;
     if project.source.is_some() {
         let given =
             manifest.map(|file| std::fs::read_to_string(file).map_err(failure::io("read", file))).transpose()?;

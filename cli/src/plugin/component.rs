@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, inspect};
+use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, PluginPath, inspect};
 use noetl_registry::signatures::Envelope;
 
 use crate::failure::{self, Exit, Failure, Outcome};
@@ -107,10 +107,14 @@ pub fn parse_manifest(name: &str, text: &str) -> Outcome<Manifest> {
 }
 
 /// The manifest of a project's folder or of a single file of source text, and its text.
-pub fn project_manifest(folder: &Path) -> Outcome<(Manifest, String)> {
+/// `path` is where a file lives that does not say it itself.
+pub fn project_manifest(folder: &Path, path: Option<&PluginPath>) -> Outcome<(Manifest, String)> {
     if super::pack::is_source_file(folder) {
-        let read = super::pack::FileManifest::read(folder, None)?;
+        let read = super::pack::FileManifest::read(folder, path)?;
         return Ok((read.manifest, read.text));
+    }
+    if path.is_some() {
+        return Err(Failure::usage("--path is for a single file of source text").next("write `path` in plugin.toml"));
     }
     let file = folder.join("plugin.toml");
     let text = std::fs::read_to_string(&file).map_err(|error| {

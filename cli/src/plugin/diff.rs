@@ -36,7 +36,7 @@ impl Diff {
 async fn load(side: &str, context: &Context) -> Outcome<Component> {
     let local = Path::new(side);
     if local.is_dir() {
-        return super::build::build(local, None, &context.output);
+        return super::build::build(local, None, None, &context.output);
     }
     if local.is_file() {
         return Component::read(local);

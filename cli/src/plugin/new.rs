@@ -211,7 +211,7 @@ mod tests {
                 let text = std::fs::read_to_string(folder.join(file)).expect(file);
                 assert!(!text.contains("{{path}}") && !text.contains("{{name}}"), "{file}");
             }
-            let (manifest, _) = super::super::component::project_manifest(&folder).expect("a valid manifest");
+            let (manifest, _) = super::super::component::project_manifest(&folder, None).expect("a valid manifest");
             assert_eq!((manifest.path.as_str(), manifest.world.name()), ("acme/my-greeter", world));
             for vendored in ["sdk/rust/Cargo.toml", "sdk/rust/src/lib.rs", "wit/worlds/0.1.0/worlds.wit"] {
                 assert!(folder.join(VENDORED).join(vendored).is_file(), "{vendored}");
@@ -226,7 +226,7 @@ mod tests {
             let place = tempfile::tempdir().expect("folder");
             let folder = place.path().join("project");
             new(&folder, world, lang).expect("writes");
-            let (manifest, text) = super::super::component::project_manifest(&folder).expect("a valid manifest");
+            let (manifest, text) = super::super::component::project_manifest(&folder, None).expect("a valid manifest");
             assert_eq!((manifest.path.as_str(), manifest.world.name()), ("acme/my-greeter", world));
             let packed = super::super::pack::pack(&folder, &text).expect("packs");
             let bundle = noetl_contract::source::extract(&packed.bytes).expect("reads").expect("a bundle");

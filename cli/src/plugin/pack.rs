@@ -48,6 +48,7 @@ pub struct FileManifest {
     pub manifest: Manifest,
     /// Whether the file itself says which version it is.
     pub versioned: bool,
+    comment: &'static str,
 }
 
 impl FileManifest {
@@ -80,7 +81,20 @@ impl FileManifest {
         table["entry"] = value(name);
         document["source"] = Item::Table(table);
         let text = document.to_string();
-        Ok(Self { manifest: parse_manifest(&shown, &text)?, text, versioned })
+        Ok(Self { manifest: parse_manifest(&shown, &text)?, text, versioned, comment })
+    }
+}
+
+impl FileManifest {
+    /// The refusal of a file where nobody can say which version comes next.
+    pub fn needs_version(&self, file: &Path) -> Failure {
+        let comment = self.comment;
+        Failure::usage(format!("{} does not say which version it is, and a registry needs one", file.display())).next(
+            format!(
+                "write it at the top of the file:\n{comment} /// noetl\n{comment} version = \"{}\"\n{comment} ///",
+                self.manifest.version
+            ),
+        )
     }
 }
 
@@ -174,6 +188,15 @@ mod tests {
         }
         let file = write(place.path(), "a.b.js", "// /// noetl\n// path = \"main/b\"\n// ///\n");
         assert!(FileManifest::read(&file, None).is_ok());
+    }
+
+    #[test]
+    fn a_version_that_is_missing_is_asked_for_in_the_languages_own_words() {
+        let place = tempfile::tempdir().expect("folder");
+        let file = write(place.path(), "a.js", "");
+        let refused = FileManifest::read(&file, None).expect("a manifest").needs_version(&file);
+        let advice = refused.next.expect("advice");
+        assert!(advice.contains("// /// noetl\n// version = \"0.1.0\"\n// ///"), "{advice}");
     }
 
     #[test]

@@ -109,11 +109,11 @@ impl Push {
             );
         }
         let mut component = if is_source_file(local) {
-            load_file(local, self.path.as_ref(), context).await?
+            load_file(local, self.path.as_ref(), for_registry, context).await?
         } else if OciReference::is_meant(&self.what) {
             oci::pull(&oci::reference(&self.what)?, &self.registry).await?.0
         } else if local.is_dir() {
-            super::build::build(local, None, &context.output)?
+            super::build::build(local, None, None, &context.output)?
         } else if for_registry && !local.exists() && self.what.contains('@') {
             let (path, version) = super::sign::on_server(&self.what)?;
             super::sign::from_server(&context.client()?, &path, &version).await?
@@ -153,11 +153,20 @@ async fn publish(component: &Component, to: OciReference, registry: &OciOptions,
     Ok(())
 }
 
-/// A file that says no version of its own gets the one after the newest there is.
-async fn load_file(file: &Path, path: Option<&PluginPath>, context: &Context) -> Outcome<Component> {
+/// A file that says no version of its own gets the one after the newest there is on the server; a registry is not asked,
+/// since what has a version there may be anybody's.
+async fn load_file(
+    file: &Path,
+    path: Option<&PluginPath>,
+    for_registry: bool,
+    context: &Context,
+) -> Outcome<Component> {
     let read = FileManifest::read(file, path)?;
     if read.versioned {
         return super::pack::pack(file, &read.text);
+    }
+    if for_registry {
+        return Err(read.needs_version(file));
     }
     let known = super::watch::known_versions(&context.client()?, &read.manifest.path).await?;
     let version = following(&known).unwrap_or(read.manifest.version);

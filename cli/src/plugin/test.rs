@@ -4,6 +4,7 @@
 //! of the host is answered by the case, so nothing is reached and nothing is left behind. A case holds when everything a
 //! play writes down is the same as in the file: each host call with its arguments, and the outcome, byte for byte.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -22,6 +23,9 @@ pub struct Test {
     /// The project's folder, or one file of Python or JavaScript.
     #[arg(default_value = ".")]
     what: PathBuf,
+    /// For a single file of source text: where it lives in the catalog; cases of that path are played.
+    #[arg(long)]
+    path: Option<PluginPath>,
     /// Write what the plugin does now into the cases that no longer hold.
     #[arg(long)]
     bless: bool,
@@ -44,7 +48,7 @@ impl Test {
         let output = &context.output;
         let folder = if self.what.is_dir() { self.what.clone() } else { folder_of(&self.what) };
         let files = cases(&folder.join("cases"))?;
-        let component = super::build::build(&self.what, None, output)?;
+        let component = super::build::build(&self.what, self.path.as_ref(), None, output)?;
         let path = component.manifest.path.clone();
         if files.is_empty() {
             output.say(format_args!("no cases in {}", folder.join("cases").display()));
@@ -58,12 +62,13 @@ impl Test {
             .map_err(|error| Failure::failed(format!("{}: {}", error.class, error.message)))?;
         let own = self.what.is_file().then(|| path.to_string());
         let mut tally = Tally::default();
-        let mut rows = Vec::new();
+        let (mut rows, mut foreign) = (Vec::new(), BTreeSet::new());
         for file in &files {
             let mut verdict = match read(file) {
                 // Files share a folder, and so do their cases.
                 Ok(case) if own.as_ref().is_some_and(|own| !case.plugin.is_empty() && case.plugin != *own) => {
                     output.detail(format_args!("{} is a case of {}", file.display(), case.plugin));
+                    foreign.insert(case.plugin);
                     continue;
                 }
                 Ok(case) => play(&session, &case).await?,
@@ -76,6 +81,9 @@ impl Test {
             tally.count(&verdict);
             rows.push(row(file, &verdict));
             tell(file, &verdict, output);
+        }
+        if tally.all() == 0 {
+            return Err(none_played(&path, &foreign));
         }
         output.result(&json!({ "cases": rows, "failed": tally.failed() }), |_| {
             format!("{} of {} cases hold", tally.hold, tally.all())
@@ -125,6 +133,17 @@ impl Tally {
     }
 }
 
+/// There are cases, and all are of other plugins: that nothing was played is not that everything holds.
+fn none_played(path: &PluginPath, foreign: &BTreeSet<String>) -> Failure {
+    let others: Vec<&str> = foreign.iter().map(String::as_str).collect();
+    let said = format!("no case was played: none is of {path}, all are of {}", others.join(", "));
+    Failure::new(Exit::Failed, said).next(format!(
+        "if the file is one of these, name it: --path {}; else record one: noetl plugin call {path} ... --record \
+         cases/first.case",
+        others.first().unwrap_or(&"PATH")
+    ))
+}
+
 fn folder_of(file: &Path) -> PathBuf {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -161,8 +180,16 @@ async fn play(session: &Session, case: &Case) -> Outcome<Verdict> {
     Ok(match session.play(case).await {
         Err(error) => Verdict::Broke(error.to_string()),
         Ok(None) => Verdict::Broke("it has only the digest of a large body, so it cannot be played".to_owned()),
-        Ok(Some(now)) if now == recorded => Verdict::Holds,
-        Ok(Some(now)) => Verdict::Differs { diff: diff(&shown(&recorded)?, &shown(&now)?), now: Box::new(now) },
+        Ok(Some(now)) => compared(&recorded, now)?,
+    })
+}
+
+/// By their texts: fields in another order are the same value and not the same answer.
+fn compared(recorded: &Case, now: Case) -> Outcome<Verdict> {
+    let (before, after) = (shown(recorded)?, shown(&now)?);
+    Ok(match before == after {
+        true => Verdict::Holds,
+        false => Verdict::Differs { diff: diff(&before, &after), now: Box::new(now) },
     })
 }
 
@@ -219,6 +246,28 @@ mod tests {
     fn a_difference_is_shown_by_lines() {
         let shown = diff("{\n  \"calls\": 1\n}\n", "{\n  \"calls\": 2\n}\n");
         assert!(shown.contains("-  \"calls\": 1\n+  \"calls\": 2"), "{shown}");
+    }
+
+    #[test]
+    fn fields_in_another_order_are_another_answer() {
+        let case = |output: &str| -> Case {
+            let text = format!(r#"{{"input": {{"arguments": {{}}}}, "outcome": {{"output": {output}}}}}"#);
+            serde_json::from_str(&text).expect("a case")
+        };
+        let recorded = case(r#"{"a": 1, "b": 2}"#);
+        assert!(matches!(compared(&recorded, recorded.clone()), Ok(Verdict::Holds)));
+        let Ok(Verdict::Differs { diff, .. }) = compared(&recorded, case(r#"{"b": 2, "a": 1}"#)) else {
+            panic!("the texts are different");
+        };
+        assert!(diff.contains("\n+") && diff.contains("\n-"), "{diff}");
+    }
+
+    #[test]
+    fn that_nothing_was_played_is_a_failure_that_names_whose_cases_there_are() {
+        let path = PluginPath::new("main/a").expect("valid");
+        let failure = none_played(&path, &BTreeSet::from(["acme/a".to_owned(), "acme/b".to_owned()]));
+        assert!(failure.message.contains("acme/a, acme/b"), "{failure}");
+        assert!(failure.next.expect("advice").contains("--path acme/a"));
     }
 
     #[test]

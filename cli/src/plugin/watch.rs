@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use noetl_contract::{PluginPath, Version};
+use noetl_guest_build::source::is_left_out;
 use serde_json::{Value, json};
 
 use super::component::project_manifest;
@@ -23,16 +24,17 @@ use crate::failure::{self, Exit, Failure, Outcome};
 
 /// How often files are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
-/// What a build itself writes, or nobody edits.
-const IGNORED: [&str; 5] = ["target", ".git", ".noetl", "__pycache__", "node_modules"];
-/// What is at the top of a project of source text and not in the plugin.
-const BESIDE: [&str; 2] = ["cases", "tests"];
+/// What a build writes, wherever a crate is.
+const BUILT: &str = "target";
 
 #[derive(Debug, Args)]
 pub struct Watch {
     /// The project's folder, or one file of Python or JavaScript.
     #[arg(default_value = ".")]
     folder: PathBuf,
+    /// For a single file of source text: where it lives in the catalog, such as `acme/orders/enrich`.
+    #[arg(long)]
+    path: Option<PluginPath>,
     #[command(flatten)]
     options: PushOptions,
 }
@@ -58,7 +60,7 @@ impl Watch {
             }
             let edited = newest_change(&seen, &now);
             seen = now;
-            match round(&self.folder, &options, &client, context).await {
+            match round(&self.folder, self.path.as_ref(), &options, &client, context).await {
                 Ok(mut answer) => {
                     // The first round is not the answer to an edit, so it has no such time.
                     let took = edited.and_then(|edited| edited.elapsed().ok()).map(|took| took.as_millis() as u64);
@@ -73,13 +75,19 @@ impl Watch {
 }
 
 /// Builds and pushes once.
-async fn round(folder: &Path, options: &PushOptions, client: &Client, context: &Context) -> Outcome<Value> {
-    let (manifest, text) = project_manifest(folder)?;
+async fn round(
+    folder: &Path,
+    path: Option<&PluginPath>,
+    options: &PushOptions,
+    client: &Client,
+    context: &Context,
+) -> Outcome<Value> {
+    let (manifest, text) = project_manifest(folder, path)?;
     let version = next_version(&manifest.version, &known_versions(client, &manifest.path).await?);
     let mut file = tempfile::NamedTempFile::new().map_err(failure::io("make", Path::new("a temporary file")))?;
     std::io::Write::write_all(&mut file, with_version(&text, &version)?.as_bytes())
         .map_err(failure::io("write", file.path()))?;
-    let mut component = super::build::build(folder, Some(file.path()), &context.output)?;
+    let mut component = super::build::build(folder, path, Some(file.path()), &context.output)?;
     sign(&mut component, options)?;
     send(client, &component, options, &context.output).await
 }
@@ -144,7 +152,7 @@ fn look(folder: &Path) -> Outcome<Files> {
         files.insert(folder.to_owned(), (about.modified().unwrap_or(SystemTime::UNIX_EPOCH), about.len()));
         return Ok(files);
     }
-    let top = folder;
+    let (top, built) = (folder, folder.join("Cargo.toml").is_file());
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         let entries = match std::fs::read_dir(&folder) {
@@ -158,11 +166,11 @@ fn look(folder: &Path) -> Outcome<Files> {
             let Ok(entry) = entry else { continue };
             let Ok(about) = entry.metadata() else { continue };
             let name = entry.file_name();
+            if !matters(&name.to_string_lossy(), folder == top, built) {
+                continue;
+            }
             if about.is_dir() {
-                let beside = folder == top && BESIDE.iter().any(|ignored| name == *ignored);
-                if !beside && !IGNORED.iter().any(|ignored| name == *ignored) {
-                    open.push(entry.path());
-                }
+                open.push(entry.path());
             } else {
                 let changed = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                 files.insert(entry.path(), (changed, about.len()));
@@ -170,6 +178,13 @@ fn look(folder: &Path) -> Outcome<Files> {
         }
     }
     Ok(files)
+}
+
+/// Whether a change of it can change the plugin: what is packed, and the manifest, which is not among the plugin's files.
+/// `built` is for a project whose code is compiled.
+fn matters(name: &str, at_top: bool, built: bool) -> bool {
+    let manifest = at_top && name == "plugin.toml";
+    manifest || !(is_left_out(name, at_top) || built && name == BUILT)
 }
 
 /// When the newest of the changed files was written; none at the first look.
@@ -219,6 +234,29 @@ mod tests {
         let now = look(folder.path()).expect("looks");
         assert_eq!(newest_change(&before, &now), Some(now[&folder.path().join("a")].0));
         assert_eq!(newest_change(&Files::new(), &now), None);
+    }
+
+    #[test]
+    fn what_is_packed_is_watched_and_nothing_else_but_the_manifest() {
+        let folder = tempfile::tempdir().expect("folder");
+        let write = |name: &str| {
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("folder");
+            std::fs::write(&file, "x = 1\n").expect("write");
+        };
+        let packed = ["lib/target/a.py", "main.py", "vendor/x/node_modules/y/index.js", "vendor/x/tests/t.py"];
+        let beside = [".main.py.swp", "lib/.a.py.swp", "cases/a.case", "lib/__pycache__/a.pyc", "README.md"];
+        packed.iter().chain(&beside).chain(&["plugin.toml"]).for_each(|name| write(name));
+        let seen: Vec<PathBuf> = look(folder.path()).expect("looks").into_keys().collect();
+        let names = |seen: &PathBuf| seen.strip_prefix(folder.path()).expect("inside").display().to_string();
+        let mut wanted = [&packed[..], &["plugin.toml"]].concat();
+        wanted.sort_unstable();
+        assert_eq!(seen.iter().map(names).collect::<Vec<_>>(), wanted);
+        let bundle = noetl_guest_build::source::bundle(folder.path()).expect("packs");
+        assert!(bundle.files().map(|(path, _)| path).eq(packed));
+        // What a compiler writes is nobody's edit, wherever it is.
+        write("Cargo.toml");
+        assert!(!look(folder.path()).expect("looks").contains_key(&folder.path().join("lib/target/a.py")));
     }
 
     #[test]

@@ -12,6 +12,11 @@ pub const LEFT_OUT: [&str; 8] =
 
 const COMPILED: &str = "__pycache__";
 
+/// Whether a file or folder of a project is not in the plugin, by its name and whether it lies at the top.
+pub fn is_left_out(name: &str, at_top: bool) -> bool {
+    name.starts_with('.') || name == COMPILED || (at_top && LEFT_OUT.contains(&name))
+}
+
 /// Why a folder or file cannot be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
@@ -62,8 +67,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, PackError> {
         for entry in std::fs::read_dir(&folder).map_err(unreadable(&folder))? {
             let entry = entry.map_err(unreadable(&folder))?;
             let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with('.') || name == COMPILED || (folder == top && LEFT_OUT.contains(&name.as_ref())) {
+            if is_left_out(&name.to_string_lossy(), folder == top) {
                 continue;
             }
             let path = entry.path();
