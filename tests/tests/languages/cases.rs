@@ -56,6 +56,33 @@ fn a_call_that_was_recorded_plays_the_same_without_a_server_and_without_its_secr
 }
 
 #[test]
+fn a_recorded_call_has_a_sandbox_to_itself_also_where_sandboxes_are_kept() {
+    let desk = Desk::new();
+    let header = |comment: &str| {
+        ["/// noetl", "world = \"transform\"", "capabilities = [\"log\"]", "instance = \"resident\"", "///"]
+            .map(|line| format!("{comment} {line}\n"))
+            .concat()
+    };
+    let python = "import time\n\ncount = 0\n\n\ndef call(input):\n    global count\n    count += 1\n    \
+                  return [count, time.time_ns() // 1_000_000]\n";
+    let js = "let count = 0;\nexport const call = () => [(count += 1), Date.now()];\n";
+    for (file, path, text) in
+        [("kept.py", "main/kept", header("#") + python), ("kept_js.js", "main/kept_js", header("//") + js)]
+    {
+        desk.write(file, &text);
+        desk.noetl(&["plugin", "push", file]).ok();
+        let call = || desk.noetl(&["plugin", "call", path]).ok().json();
+        assert_eq!(call()[0], json!(1));
+        assert_eq!(call()[0], json!(2));
+        let case = format!("cases/{}.case", &path["main/".len()..]);
+        let recorded = desk.noetl(&["plugin", "call", path, "--record", &case]).ok().json();
+        assert_eq!(recorded[0], json!(1), "what earlier calls left is not in the case");
+        assert_eq!(call()[0], json!(3), "nor does its clock go on in a sandbox of later calls");
+        desk.noetl(&["plugin", "test", file]).ok().says("1 of 1 cases hold");
+    }
+}
+
+#[test]
 fn a_failure_is_recorded_too() {
     let desk = Desk::new();
     desk.write(
@@ -83,6 +110,22 @@ fn a_file_plays_its_own_cases() {
         desk.noetl(&["plugin", "call", &path, "--json-args", "{}", "--record", &case]).ok();
     }
     desk.noetl(&["plugin", "test", "one.py"]).ok().says("1 of 1 cases hold");
+    // A file that was pushed elsewhere than its name says is told where its cases are from, and passes with that path.
+    desk.write("three.py", &desk.read("two.py"));
+    desk.noetl(&["plugin", "test", "three.py"]).ends(1).says("no case was played").says("--path main/one");
+    desk.noetl(&["plugin", "test", "three.py", "--path", "main/two"]).ok().says("1 of 1 cases hold");
+    desk.noetl(&["plugin", "build", "three.py", "--path", "main/two"]).ok().says("main/two");
+    desk.noetl(&["plugin", "test", ".", "--path", "main/two"]).ends(2).says("single file");
+}
+
+#[test]
+fn an_answer_with_its_fields_in_another_order_is_another_answer() {
+    let desk = Desk::new();
+    desk.write("fields.py", "def call(input):\n    return {'a': 1, 'b': 2}\n");
+    desk.noetl(&["plugin", "push", "fields.py"]).ok();
+    desk.noetl(&["plugin", "call", "main/fields", "--json-args", "{}", "--record", "cases/a.case"]).ok();
+    desk.write("fields.py", "def call(input):\n    return {'b': 2, 'a': 1}\n");
+    desk.noetl(&["plugin", "test", "fields.py"]).ends(1).says("0 of 1 cases hold");
 }
 
 #[test]

@@ -56,6 +56,13 @@ fn text_that_cannot_be_loaded_is_refused_at_the_push_and_what_serves_goes_on() {
         ("lost.py", "def call(input):\n    return 1\n", "import no_such_library\n", "vendor no_such_library"),
         ("typo_js.js", "export const call = () => 1;\n", "\nexport const call = (;\n", "typo_js.js:2"),
         ("lost_js.js", "export const call = () => 1;\n", "import 'lodash';\n", "vendor/lodash"),
+        ("node_js.js", "export const call = () => 1;\n", "import fs from 'node:fs';\n", "module of Node.js"),
+        ("std.py", "def call(input):\n    return 1\n", "import sqlite3\n", "`sqlite3` is of Python's own library"),
+        // What an editor leaves for a moment, and a name that is misspelt.
+        ("empty.py", "def call(input):\n    return 1\n", "", "empty.py has no function `call(input)`"),
+        ("empty_js.js", "export const call = () => 1;\n", "", "empty_js.js exports no function `call(input)`"),
+        ("cal.py", "def call(input):\n    return 1\n", "def cal(input):\n    return 1\n", "has no function"),
+        ("cal_js.js", "export const call = () => 1;\n", "export const cal = () => 1;\n", "exports no function"),
     ] {
         let path = format!("main/{}", file.split('.').next().expect("a name"));
         desk.write(file, good);
@@ -131,6 +138,71 @@ fn a_folder_brings_its_modules_and_libraries() {
         desk.noetl(&["plugin", "push", folder]).ok();
         assert_eq!(desk.noetl(&["plugin", "call", path]).ok().stdout, "HELLO");
     }
+}
+
+#[test]
+fn a_library_of_python_finds_its_data_and_its_version() {
+    let desk = Desk::new();
+    desk.write(
+        "p/plugin.toml",
+        "path = \"main/p\"\nversion = \"1.0.0\"\nworld = \"tool\"\ncapabilities = [\"log\", \"payload\"]\n[source]\n\
+         language = \"python\"\nentry = \"app/main.py\"\n",
+    );
+    desk.write(
+        "p/app/main.py",
+        "from importlib import metadata, resources\nimport beside, words\n\n\ndef call(input):\n    \
+         data = resources.files('words') / 'data'\n    \
+         return [sorted(file.name for file in data.iterdir()), (data / 'one.txt').read_text(), words.VERSION,\n            \
+         [point.value for point in metadata.entry_points(group='things')], beside.TWO,\n            \
+         resources.files('words.part').joinpath('data/one.txt').read_text(),\n            \
+         resources.files('only').joinpath('three.txt').read_text()]\n",
+    );
+    desk.write("p/app/beside.py", "TWO = 2\n");
+    desk.write("p/vendor/words/__init__.py", "from importlib.metadata import version\n\nVERSION = version('words')\n");
+    desk.write("p/vendor/words/part.py", "");
+    desk.write("p/vendor/words/data/one.txt", "eins");
+    desk.write("p/vendor/words/data/deep/two.txt", "zwei");
+    desk.write("p/vendor/only/three.txt", "drei");
+    desk.write("p/vendor/words-1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: words\nVersion: 1.2\n");
+    desk.write("p/vendor/words-1.2.dist-info/entry_points.txt", "[things]\none = words.part:thing\n");
+    desk.noetl(&["plugin", "push", "p"]).ok();
+    let found = json!([["deep", "one.txt"], "eins", "1.2", ["words.part:thing"], 2, "eins", "drei"]);
+    assert_eq!(desk.call("main/p", "{}"), found);
+}
+
+#[test]
+fn a_traceback_through_an_import_and_a_reader_has_no_lines_of_the_interpreter() {
+    let desk = Desk::new();
+    desk.write("late.py", "def call(input):\n    import json\n    return json.loads('[' * 5_000)\n");
+    desk.noetl(&["plugin", "push", "late.py"]).ok();
+    let failed = desk.noetl(&["plugin", "call", "main/late", "--json-args", "{}"]).ends(7).says("nested deeper");
+    assert!(!failed.stderr.contains("_noetl_") && failed.stderr.contains("late.py\", line 3"), "{}", failed.stderr);
+}
+
+#[test]
+fn libraries_of_javascript_begin_where_they_say_and_a_function_is_a_plugin() {
+    let desk = Desk::new();
+    desk.write(
+        "j/plugin.toml",
+        "path = \"main/j\"\nversion = \"1.0.0\"\nworld = \"tool\"\ncapabilities = [\"log\", \"payload\"]\n[source]\n\
+         language = \"js\"\nentry = \"main.js\"\n",
+    );
+    desk.write(
+        "j/main.js",
+        "import one from 'one';\nimport { two } from '@scope/lib/two';\nimport three from 'three';\n\n\
+         module.exports = () => [one, two, three()];\n",
+    );
+    desk.write("j/vendor/one/package.json", r#"{"main": "lib/a"}"#);
+    desk.write("j/vendor/one/lib/a.js", "module.exports = 1;\n");
+    let exports = r#"{"exports": {".": "./no.js", "./two": {"import": "./two.mjs"}}}"#;
+    desk.write("j/vendor/@scope/lib/package.json", exports);
+    desk.write("j/vendor/@scope/lib/two.mjs", "export const two = 2;\n");
+    let exports = r#"{"exports": {"import": "./three.mjs", "require": "./dist/three.cjs"}, "main": "./dist"}"#;
+    desk.write("j/vendor/three/package.json", exports);
+    desk.write("j/vendor/three/three.mjs", "export default () => 'import';\n");
+    desk.write("j/vendor/three/dist/three.cjs", "module.exports = () => 3;\n");
+    desk.noetl(&["plugin", "push", "j"]).ok();
+    assert_eq!(desk.call("main/j", "{}"), json!([1, 2, 3]));
 }
 
 #[test]

@@ -42,6 +42,35 @@ fn a_plugin_comes_out_of_a_registry_as_it_went_in_and_runs() {
 }
 
 #[test]
+fn a_file_of_source_text_goes_to_a_registry_without_a_server_when_it_says_its_version() {
+    let (registry, user) = (Registry::start(), User::new());
+    let text = "def call(input):\n    return 1\n";
+    let bare = user.file("greet.py", text.as_bytes());
+    let refused = user.run(&["plugin", "push", &bare, &registry.artefact("acme/greet")]).ends(2);
+    refused.says("does not say which version").says("# version = \"0.1.0\"");
+    let file = user.file("greet.py", format!("# /// noetl\n# version = \"1.2.0\"\n# ///\n{text}").as_bytes());
+    let pushed = user.run(&["plugin", "push", &file, &registry.artefact("acme/greet"), "--json"]).ok().json();
+    assert_eq!(pushed["reference"], registry.artefact("acme/greet:1.2.0"));
+}
+
+#[test]
+fn a_store_of_credentials_that_has_none_for_a_registry_means_nobody() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (registry, user) = (Registry::start(), User::new());
+    let file = user.file("greeter.wasm", &versioned("acme/greeter", "1.0.0", 7));
+    user.file("config.json", br#"{"credsStore": "fake"}"#);
+    let says = |text: &str| {
+        let helper = user.file("docker-credential-fake", format!("#!/bin/sh\necho {text}\nexit 1\n").as_bytes());
+        std::fs::set_permissions(helper, std::fs::Permissions::from_mode(0o755)).expect("its own file");
+    };
+    says("credentials not found in native keychain");
+    user.run(&["plugin", "push", &file, &registry.artefact("acme/greeter")]).ok();
+    says("the keychain is locked");
+    let refused = user.run(&["plugin", "push", &file, &registry.artefact("acme/greeter")]).ends(4);
+    refused.says("docker-credential-fake");
+}
+
+#[test]
 fn another_client_sees_the_standard_layout_and_copies_it_whole() {
     let (registry, user) = (Registry::start(), User::new());
     let component = versioned("acme/greeter", "1.0.0", 1);

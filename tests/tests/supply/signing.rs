@@ -123,6 +123,46 @@ async fn a_version_that_a_new_policy_does_not_take_is_not_served_until_it_is_sig
     server.admin().call("acme/a", "x").await.is(200);
 }
 
+/// A new policy, and versions that were there before it: every way that could lead to one of them asks for its signature.
+#[tokio::test]
+async fn neither_rollback_nor_pin_nor_binding_leads_to_a_version_that_is_not_signed() {
+    let user = User::new();
+    let release = user.key("release");
+    let server = Server::start();
+    let admin = server.admin();
+    for (path, version) in
+        [("acme/a", "1.0.0"), ("acme/a", "2.0.0"), ("system/greet", "1.0.0"), ("acme/system/greet", "1.0.0")]
+    {
+        admin.push(versioned(path, version, 1), "").await.is(201);
+    }
+    let tenant = admin.token_for("acme", "tenant").await;
+    let (data, _) = server.stop();
+
+    let entry = format!("*={release}");
+    let server = Server::start_on(data, &[("NOETL_POLICY_SIGNERS", entry.as_str())]);
+    let (admin, acme) = (server.admin(), server.with_token(&tenant));
+    for signed in ["acme/a@2.0.0", "system/greet@1.0.0"] {
+        user.on(&server, &["plugin", "sign", signed, "--key", "release"]).ok();
+    }
+    let bind = json!({ "to": "acme/system/greet" });
+    admin.post("/api/plugins/acme/a:rollback", json!({})).await.problem(403, "signature_required");
+    let pin = json!({ "version": "1.0.0" });
+    acme.post("/api/plugins/acme/a:pin", pin.clone()).await.problem(403, "signature_required");
+    acme.post("/api/plugins/system/greet:bind", bind.clone()).await.problem(403, "signature_required");
+    // What served goes on.
+    assert_eq!(acme.call("acme/a", "x").await.is(200).header("noetl-plugin-version"), "2.0.0");
+    assert_eq!(acme.call("system/greet", "x").await.is(200).header("noetl-plugin-path"), "system/greet");
+
+    for signed in ["acme/a@1.0.0", "acme/system/greet@1.0.0"] {
+        user.on(&server, &["plugin", "sign", signed, "--key", "release"]).ok();
+    }
+    acme.post("/api/plugins/acme/a:pin", pin).await.is(200);
+    admin.post("/api/plugins/acme/a:rollback", json!({})).await.is(200);
+    acme.post("/api/plugins/system/greet:bind", bind).await.is(200);
+    assert_eq!(acme.call("acme/a", "x").await.is(200).header("noetl-plugin-version"), "1.0.0");
+    assert_eq!(acme.call("system/greet", "x").await.is(200).header("noetl-plugin-path"), "acme/system/greet");
+}
+
 #[test]
 fn keys_stay_with_their_owner() {
     let user = User::new();

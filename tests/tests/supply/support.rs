@@ -85,6 +85,10 @@ impl User {
             }
         }
         command.env("NOETL_DATA", data).env("XDG_CONFIG_HOME", self.home.path().join("config"));
+        // Programs that a test puts into the folder are found before those of the machine.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(self.home.path().to_owned()).chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(folders).expect("names of folders"));
         command.env("DOCKER_CONFIG", self.home.path()).env("NOETL_BUILDER", "ada at the bench").stdin(Stdio::null());
         command
     }
