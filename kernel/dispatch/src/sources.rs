@@ -27,7 +27,8 @@ impl Kernel {
         }
     }
 
-    /// Refuses source text that cannot even begin: its author is here now, and whoever calls it first is not.
+    /// Refuses source text that cannot even begin, or that has no function to call, which its interpreter says when it
+    /// loads it: its author is here now, and whoever calls it first is not.
     ///
     /// It is loaded without any capability, since nobody called it. One that asks for something while it loads is let be.
     pub(crate) async fn must_load(&self, module: &Arc<Module>, manifest: &Manifest) -> Result<(), PushError> {
