@@ -182,7 +182,7 @@ async fn those_who_wait_for_a_request_share_its_failure_and_the_next_one_asks_ag
         assert_eq!(failed.map(drop), Err(TokenError::Unreachable("`token_url` answered 503".to_owned())));
     }
     assert_eq!(issuer.asked.lock().len(), 1, "one request for both");
-    assert_eq!(tokens.token(&tenant, &credential).await.expect("a token").field("token"), Some("T1"));
+    assert_eq!(tokens.token(&tenant, &credential).await.expect("a token").0.field("token"), Some("T1"));
 }
 
 #[tokio::test]
