@@ -174,3 +174,25 @@ async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
     println!("{} kills, {total} acknowledged changes, none lost", rounds());
     assert!(total > 0, "nothing was acknowledged, so nothing was tested");
 }
+
+/// Compiler processes that work for this data folder.
+fn compilers(data: &std::path::Path) -> usize {
+    let data = data.to_str().expect("text");
+    let of = |process: std::fs::DirEntry| std::fs::read_to_string(process.path().join("cmdline")).ok();
+    let lines = std::fs::read_dir("/proc").expect("Linux").filter_map(|process| of(process.ok()?));
+    lines.filter(|line| line.contains("\0compile\0") && line.contains(data)).count()
+}
+
+#[test]
+fn a_killed_server_leaves_no_compiler_behind() {
+    let empty = TempDir::new().expect("a folder");
+    let nothing_compiled = [("XDG_CACHE_HOME", empty.path().to_str().expect("text"))];
+    let mut server = Server::start_with(&nothing_compiled);
+    while compilers(server.data()) == 0 {
+        std::thread::yield_now();
+    }
+    server.kill();
+    while compilers(server.data()) > 0 {
+        std::thread::yield_now();
+    }
+}

@@ -44,6 +44,9 @@ pub(super) enum Wanted {
     Step(String),
 }
 
+/// How it is told that a playbook was not waited for any longer. One that ended by itself does not say this.
+const LATE: &str = "child_timeout";
+
 /// What an execution tells whoever started it.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -96,8 +99,13 @@ impl Outcome {
             }
         };
         if executed.status != "completed" {
+            let late = answer.error.as_ref().is_some_and(|error| error.code == LATE);
             let why = answer.error.map_or("it gave no reason".to_owned(), |error| error.message);
-            let code = if executed.status == "cancelled" { "child_cancelled" } else { "child_failed" };
+            let code = match executed.status.as_str() {
+                _ if late => "timeout",
+                "cancelled" => "child_cancelled",
+                _ => "child_failed",
+            };
             // A playbook that could not be started has no execution.
             let message = match executed.execution {
                 0 => format!("`{path}`: {why}"),

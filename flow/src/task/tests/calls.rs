@@ -148,9 +148,14 @@ fn a_playbook_is_executed() {
         assert_eq!(execute.payload.parse::<Json>().ok(), Some(payload));
         assert_eq!((ran.data(), ran.code()), (&data, None));
     }
-    let failed = json!({"error": {"code": "x", "message": "boom"}});
-    for (status, code) in [("failed", "child_failed"), ("cancelled", "child_cancelled")] {
-        let kernel = Kernel { child: Some((status, failed.clone())), ..Kernel::default() };
+    for (status, own, code) in [
+        ("failed", "x", "child_failed"),
+        ("failed", "timeout", "child_failed"),
+        ("failed", "child_timeout", "timeout"),
+        ("cancelled", "x", "child_cancelled"),
+    ] {
+        let failed = json!({"error": {"code": own, "message": "boom"}});
+        let kernel = Kernel { child: Some((status, failed)), ..Kernel::default() };
         let spec = object(tool("t", json!({"kind": "playbook", "config": {"path": "p", "return_step": "x"}})));
         let ran = kernel.run(&spec, &json!({"context": {}}), &mut answers([Ok(json!(1))]));
         assert_eq!((ran.code(), ran.data()), (Some(code), &json!(null)));

@@ -25,6 +25,9 @@ use crate::Kernel;
 
 /// A child may take as long as it likes, unless its tool says how long; its own time-outs end it.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// The end of a child that was not waited for any longer, by a code that no playbook ends with by itself: the runner makes
+/// `timeout` of it.
+const LATE: &str = "child_timeout";
 
 impl Shard {
     pub(super) fn execute_child(&mut self, kernel: &Arc<Kernel>, key: TaskKey, execute: Execute) {
@@ -92,7 +95,7 @@ async fn start_and_wait(
     let late = format!("the playbook did not end in {} ms", patience.as_millis());
     // Its end may have come at the same moment; then there is nothing to cancel.
     let _ = engine.cancel(execution, &late, &format!("execution {}", key.execution)).await;
-    Ok(Executed { execution: execution.0, status: "failed".to_owned(), body: failure("timeout", &late) })
+    Ok(Executed { execution: execution.0, status: "failed".to_owned(), body: failure(LATE, &late) })
 }
 
 fn failure(code: &str, message: &str) -> String {

@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use noetl_contract::inspect;
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -103,5 +104,18 @@ fn bound(job: &Job<'_>) -> Result<(), Failure> {
     setrlimit(Resource::Core, limit(0)).map_err(|error| broken("switch off core dumps", error))?;
     // Lower priority is a courtesy to calls that are being served; a system that refuses it still bounds us.
     let _ = rustix::process::nice(10);
+    die_with_parent();
     Ok(())
+}
+
+/// What a server that was killed had asked for is of no use to anybody, and would take the next server's processor. (The
+/// system's own signal for this follows the thread that started the process, and threads end before servers do.)
+fn die_with_parent() {
+    let parent = rustix::process::getppid();
+    std::thread::spawn(move || {
+        while rustix::process::getppid() == parent {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        std::process::exit(BROKEN);
+    });
 }
