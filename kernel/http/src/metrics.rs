@@ -70,12 +70,13 @@ impl HttpMetrics {
     }
 }
 
-const METHODS: [&str; 4] = ["GET", "POST", "DELETE", "other"];
+const METHODS: [&str; 5] = ["GET", "POST", "PATCH", "DELETE", "other"];
 
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET | Method::HEAD => "GET",
         Method::POST => "POST",
+        Method::PATCH => "PATCH",
         Method::DELETE => "DELETE",
         _ => "other",
     }

@@ -104,6 +104,7 @@ fn operation<'a>(api: &'a mut utoipa::openapi::OpenApi, route: &Route) -> Option
     match route.method.as_str() {
         "GET" => item.get.as_mut(),
         "POST" => item.post.as_mut(),
+        "PATCH" => item.patch.as_mut(),
         "DELETE" => item.delete.as_mut(),
         _ => None,
     }
@@ -156,8 +157,9 @@ mod tests {
         let api = document();
         let mut rows = Vec::new();
         for (path, item) in &api.paths.paths {
-            let all = [("GET", &item.get), ("POST", &item.post), ("DELETE", &item.delete), ("PUT", &item.put)];
-            let there = all.into_iter().filter(|(_, operation)| operation.is_some());
+            let read = [("GET", &item.get), ("POST", &item.post)];
+            let changed = [("PATCH", &item.patch), ("DELETE", &item.delete), ("PUT", &item.put)];
+            let there = read.into_iter().chain(changed).filter(|(_, operation)| operation.is_some());
             rows.extend(there.map(|(method, _)| (method.to_owned(), path.clone())));
         }
         rows.sort();

@@ -38,7 +38,7 @@ const ALL_SETS: &[&AsciiSet] = &[UNRESERVED, SEGMENTS, FORM, COMPONENT, QUERY, P
 const USUAL_SETS: &[&AsciiSet] = &[UNRESERVED, SEGMENTS, FORM, QUERY];
 
 /// Longer values have the usual forms alone: nobody puts a document into a page or into an address within an address.
-const LONGEST_SPELT: usize = 256;
+const LONGEST_SPELT: usize = 1 << 10;
 /// Shorter ones fit into one line of base64, and longer ones are found line by line in what is left of them.
 const WRAPPED_FROM: usize = 48;
 const LONGEST_WRAPPED: usize = 2 << 10;

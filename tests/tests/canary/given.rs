@@ -36,7 +36,7 @@ async fn a_secret_that_is_given_is_in_no_event_and_is_sent_where_it_may_go() {
     let steps = json!([
         {"step": "start", "tool": {"kind": "noop", "result": "{{ secret }}"}, "set": {"ctx.kept": "{{ output }}"},
          "next": next("child")},
-        {"step": "child", "tool": {"kind": "playbook", "path": "canary/child",
+        {"step": "child", "tool": {"kind": "playbook", "path": "canary/child", "return_step": "start",
                                    "input": {"url": "{{ url }}", "secret": "{{ kept }}"}}, "next": next("ask")},
         {"step": "ask", "tool": {"kind": "park", "message": "which?"}, "next": next("tell")},
         {"step": "tell", "tool": tell("{{ ask.secret }}")},

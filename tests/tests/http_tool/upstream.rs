@@ -89,7 +89,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
         ["status", code] => (code.to_owned(), String::new(), json!({"status": code}).to_string().into_bytes()),
         ["limited"] => ("429".to_owned(), "retry-after: 7\r\n".to_owned(), b"slow down".to_vec()),
         ["redirect", ..] => {
-            let to = path.trim_start_matches("/redirect");
+            let to = path.strip_prefix("/redirect").unwrap_or(path);
             ("302".to_owned(), format!("location: {to}\r\n"), Vec::new())
         }
         ["bytes", mib] => {
@@ -100,7 +100,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
             ("200".to_owned(), "content-type: text/plain\r\n".to_owned(), b"{\"looks\": \"like JSON\"}".to_vec())
         }
         ["moved", ..] => {
-            let to = path.trim_start_matches("/moved");
+            let to = path.strip_prefix("/moved").unwrap_or(path);
             ("307".to_owned(), format!("location: {to}\r\n"), Vec::new())
         }
         ["untyped"] => ("200".to_owned(), "x-no: content-type\r\n".to_owned(), b"{\"n\": 1}".to_vec()),

@@ -42,7 +42,7 @@ impl Vault {
         let given: Map<String, Value> =
             changes.data.iter().map(|(name, value)| (name_of(name), value.clone())).collect();
         let stays =
-            |name: &str| !given.contains_key(name) && !(given.contains_key(ADDRESS) && OF_ADDRESS.contains(&name));
+            |name: &str| !(given.contains_key(name) || given.contains_key(ADDRESS) && OF_ADDRESS.contains(&name));
         let kept = inside.fields.iter().filter(|(name, _)| stays(name));
         let mut data: Map<String, Value> =
             kept.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
