@@ -72,7 +72,7 @@ async fn messages_are_gone_through_one_by_one() {
 async fn other_sources_are_refused_by_name() {
     let (nats, server) = stand().await;
     for source in ["kafka", "pubsub"] {
-        let tool = poll(&nats, json!({"source": source}));
+        let tool = poll(&nats, json!({"source": source, "ack": "manual"}));
         let seen = envelope(&server.admin(), &format!("poll/{source}"), tool).await;
         assert_eq!(seen["error"]["code"], "invalid_input");
         assert!(seen["error"]["message"].as_str().is_some_and(|text| text.contains(source)), "{seen}");
@@ -87,7 +87,7 @@ async fn a_batch_that_was_acknowledged_is_not_lost_with_the_server() {
     // The poll is acknowledged, then the step goes on with something that never ends: its outcome is never recorded.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let silent = format!("http://{}/", listener.local_addr().expect("bound"));
-    let mut polled = poll(&nats, json!({}));
+    let mut polled = poll(&nats, json!({"ack": "auto"}));
     polled["name"] = json!("poll");
     let document = json!({
         "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "crash", "path": "poll/crash"},

@@ -60,7 +60,9 @@ fn a_store_of_credentials_that_has_none_for_a_registry_means_nobody() {
     let file = user.file("greeter.wasm", &versioned("acme/greeter", "1.0.0", 7));
     user.file("config.json", br#"{"credsStore": "fake"}"#);
     let says = |text: &str| {
-        let helper = user.file("docker-credential-fake", format!("#!/bin/sh\necho {text}\nexit 1\n").as_bytes());
+        // It reads what it is asked, as real ones do.
+        let script = format!("#!/bin/sh\ncat > /dev/null\necho {text}\nexit 1\n");
+        let helper = user.file("docker-credential-fake", script.as_bytes());
         std::fs::set_permissions(helper, std::fs::Permissions::from_mode(0o755)).expect("its own file");
     };
     says("credentials not found in native keychain");

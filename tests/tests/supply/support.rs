@@ -103,9 +103,10 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
-/// A transform that answers its marker, at a path and version.
+/// A transform that answers its marker, at a path and version. Tenants may put their own in its place.
 pub fn versioned(path: &str, version: &str, marker: u32) -> Vec<u8> {
-    let manifest = format!("path = \"{path}\"\nversion = \"{version}\"\nworld = \"transform\"\ncapabilities = []\n");
+    let rest = "world = \"transform\"\ncapabilities = []\noverridable = true\n";
+    let manifest = format!("path = \"{path}\"\nversion = \"{version}\"\n{rest}");
     with_manifest(&with_marker(&guest("versioned"), marker), &manifest)
 }
 
