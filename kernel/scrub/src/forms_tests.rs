@@ -80,15 +80,15 @@ fn a_long_value_is_not_spelt_letter_by_letter() {
 
 #[test]
 fn a_long_value_has_the_usual_forms_and_no_more() {
-    let long = "<\"a/ö ".repeat(60);
+    let long = "<\"a/ö ".repeat(200);
     let forms = of(&long);
     for part in
         ["<\"a/ö ", "<\\\"a/ö ", "<\\\"a/\\u00f6 ", "%3C%22a%2F%C3%B6%20", "%3c%22a%2f%c3%b6%20", "3c22612fc3b620"]
     {
-        assert!(forms.contains(&part.repeat(60)), "{part}");
+        assert!(forms.contains(&part.repeat(200)), "{part}");
     }
     assert!(forms.contains(&STANDARD.encode(&long)));
-    assert!(!forms.contains(&"&lt;&quot;a/ö ".repeat(60)));
+    assert!(!forms.contains(&"&lt;&quot;a/ö ".repeat(200)));
     assert!(forms.bytes() < 100 * long.len());
 }
 
