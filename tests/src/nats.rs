@@ -93,6 +93,12 @@ impl Nats {
         self.ask(&format!("$JS.API.CONSUMER.DURABLE.CREATE.{name}.{consumer}"), &config).await.map(drop)
     }
 
+    /// Up to which message of a stream all are acknowledged by a consumer.
+    pub async fn acknowledged(&self, stream: &str, consumer: &str) -> Result<u64, String> {
+        let info = self.ask(&format!("$JS.API.CONSUMER.INFO.{stream}.{consumer}"), &json!({})).await?;
+        Ok(info["ack_floor"]["stream_seq"].as_u64().unwrap_or(0))
+    }
+
     /// One request, and the answer to it.
     async fn ask(&self, subject: &str, body: &Value) -> Result<Value, String> {
         let asking = async {

@@ -84,39 +84,27 @@ async fn a_batch_that_was_acknowledged_is_not_lost_with_the_server() {
     let (nats, mut server) = stand().await;
     let api = server.admin();
     publish(&api, &nats, 3).await;
-    // The poll is acknowledged, then the step goes on with something that never ends: its outcome is never recorded.
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let silent = format!("http://{}/", listener.local_addr().expect("bound"));
-    let mut polled = poll(&nats, json!({"ack": "auto"}));
-    polled["name"] = json!("poll");
+    // The poll is acknowledged, and then the step waits before it asks once more: what came of it is not recorded yet.
+    let rule = json!({"when": "{{ output.data.count > 0 }}",
+                      "then": {"do": "retry", "attempts": 2, "delay": 5, "set": {"ctx.first": "{{ output.data.count }}"}}});
+    let polled = poll(&nats, json!({"name": "poll", "spec": {"policy": {"rules": [rule]}}}));
     let document = json!({
         "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "crash", "path": "poll/crash"},
-        "workflow": [{"step": "start", "tool": [polled, {"name": "wait", "kind": "http", "url": silent}]}],
+        "workflow": [{"step": "start", "tool": [polled], "next": {"arcs": [{"step": "end"}]}},
+                     {"step": "end", "tool": {"kind": "noop", "result": "{{ first }}"}}],
     });
     api.post("/api/catalog/register", json!({"content": document.to_string()})).await.is(201);
-    let started = api.post("/api/execute", json!({"path": "poll/crash"})).await.is(202).json();
-    let id = started["execution_id"].as_str().expect("an id").to_owned();
-    let (_asked, _) = listener.accept().await.expect("the second tool is reached");
+    // Asked for a second time it is the same execution.
+    let wanted = json!({"path": "poll/crash", "dedup": {"key": "one", "window_secs": 86_400}});
+    api.post("/api/execute", wanted.clone()).await.is(202);
+    while nats.acknowledged("ORDERS", "worker").await.expect("a consumer") < 3 {}
     let folder = server.folder();
     server.kill();
     drop(server);
     let server = Server::start_on(folder, &[("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true")]);
-    let (mut asked, _) = listener.accept().await.expect("the step is run again");
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    // An answer before the question is none.
-    let read = asked.read(&mut [0; 4096]).await.expect("asked");
-    assert!(read > 0, "a request comes with the connection");
-    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    asked.write_all(answer.as_bytes()).await.expect("answered");
     let api = server.admin();
-    let shown = loop {
-        let answer = api.get(&format!("/api/executions/{id}?consistency=strong")).await;
-        if answer.status == 200 && answer.json()["status"] == "COMPLETED" {
-            break answer.json();
-        }
-        assert_ne!(answer.json()["status"], "FAILED", "{}", answer.text());
-    };
-    assert_eq!(shown["output"]["poll"]["count"], 3, "{shown}");
+    let ended = api.post("/api/execute?wait=300", wanted).await.is(200).json();
+    assert_eq!(ended["output"], 3, "{ended}");
     let rest = call(&api, "poll/rest", poll(&nats, json!({}))).await;
     assert_eq!(rest["count"], 0, "they were acknowledged");
 }
