@@ -53,8 +53,19 @@ impl Project {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root).args(arguments);
         command.env("CARGO_TARGET_DIR", &self.target).env("NOETL_GUESTS_DIR", self.guests());
+        for name in env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+            if speaks_of_this_program(&name) {
+                command.env_remove(name);
+            }
+        }
         command
     }
+}
+
+/// What the outer Cargo says of the program it runs. Build scripts of dependencies that watch such a variable would
+/// be compiled again, with all that stands on them, whenever the checkout's path changes or Cargo is called by hand.
+fn speaks_of_this_program(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// The command as a person would type it.
