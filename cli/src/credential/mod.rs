@@ -88,6 +88,10 @@ pub enum Command {
         /// A field that changes: NAME=@FILE, NAME=@- or NAME=env:VARIABLE.
         #[arg(long = "field", value_name = "NAME=VALUE", conflicts_with = "kek")]
         fields: Vec<Given>,
+        /// The hosts it may be sent to from now on, in place of those before. For secrets that are not given anew this needs a
+        /// token with the right `credential:reveal`, as does another address.
+        #[arg(long = "host", value_name = "HOST", conflicts_with = "kek")]
+        hosts: Vec<String>,
         /// Bring all credentials of the server under the next key.
         #[arg(long)]
         kek: bool,
@@ -184,9 +188,9 @@ pub async fn run(command: Command, context: &Context) -> Outcome {
             output.result(&answer, |_| view::one(&answer));
             Ok(())
         }
-        Command::Rotate { alias: Some(alias), fields, whose, .. } => {
+        Command::Rotate { alias: Some(alias), fields, hosts, whose, .. } => {
             let before = client.get(&path(&alias)?, &[("tenant", whose.tenant())]).await?;
-            let document = changed(&before, &fields, context)?;
+            let document = changed(&before, &fields, hosts, context)?;
             let request = client.request(Method::PATCH, &path(&alias)?, &[("tenant", whose.tenant())]).json(&document);
             kept(&client.json(client.send(request).await?).await?, context);
             Ok(())
@@ -254,11 +258,11 @@ impl Add {
 }
 
 /// The fields that change; the server leaves everything else as it is.
-fn changed(before: &Value, given: &[Given], context: &Context) -> Outcome<Value> {
+fn changed(before: &Value, given: &[Given], hosts: Vec<String>, context: &Context) -> Outcome<Value> {
     let kind = kind_of(before["type"].as_str().unwrap_or_default())?;
     let mut changed = Map::new();
     fields::take(kind, given, &mut changed)?;
-    if changed.is_empty() {
+    if changed.is_empty() && hosts.is_empty() {
         // Asked for is what the credential needs and cannot be shown.
         let public = before["data"].as_object().cloned().unwrap_or_default();
         let is_secret = |name: &str| kind.secrets().any(|secret| secret.name == name);
@@ -266,10 +270,14 @@ fn changed(before: &Value, given: &[Given], context: &Context) -> Outcome<Value>
         fields::ask(kind, &mut changed, context)?;
         changed.retain(|name, _| is_secret(name));
     }
-    if changed.is_empty() {
+    if changed.is_empty() && hosts.is_empty() {
         return Err(Failure::usage("there is no new value").next(fields::how(kind)));
     }
-    Ok(json!({ "data": changed }))
+    let mut document = json!({ "data": changed });
+    if !hosts.is_empty() {
+        document["hosts"] = json!(hosts);
+    }
+    Ok(document)
 }
 
 async fn keep(client: &Client, document: &Value, tenant: Option<&str>, context: &Context) -> Outcome {

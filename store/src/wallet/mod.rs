@@ -32,7 +32,7 @@ pub use learns::{Learns, Secret, State};
 pub use seal::SealError;
 pub use seals::Seals;
 pub use vault::{
-    Audited, Change, Changes, Event, KeyUse, NewRecord, Record, Retention, Rotated, Status, Vault, VaultError,
+    Audited, Change, Changes, Event, KeyUse, NewRecord, Proposal, Record, Retention, Rotated, Status, Vault, VaultError,
 };
 
 /// An opened credential. Its fields are secrets unless [`Credential::is_public`] says otherwise.

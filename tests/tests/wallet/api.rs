@@ -109,6 +109,12 @@ async fn a_secret_that_is_too_short_is_refused_with_the_reason() {
     patch(json!({"access_token": "abc"})).await.problem(400, "invalid_credential");
     assert_eq!(patch(json!({"access_token": "another-value"})).await.is(200).json()["name"], "crm");
     patch(json!({"password": SECRET})).await.problem(400, "invalid_credential");
+    // One that is part of an address is a secret too.
+    let nats = json!({"name": "mq", "type": "nats", "data": {"url": "nats://bob:a-good-password@127.0.0.1:4222"}});
+    api.post("/api/credentials", nats).await.is(201);
+    let short = json!({"data": {"url": "nats://bob:abc@127.0.0.1:4222"}});
+    let request = api.request(reqwest::Method::PATCH, "/api/credentials/mq").json(&short);
+    api.send(request).await.problem(400, "invalid_credential");
     // Lines of the log about a tenant could not be read any more.
     let acme = server.with_token(&api.token_for("acme-of-tests", "tenant").await);
     let mut named = bearer("crm", "ACME-of-tests");
@@ -120,6 +126,34 @@ async fn a_secret_that_is_too_short_is_refused_with_the_reason() {
     // A name may be short, and a password may be missing.
     let basic = json!({"name": "b", "type": "basic", "data": {"user": "bob", "password": ""}});
     api.post("/api/credentials", basic).await.is(201);
+}
+
+/// Whoever says where a kept secret goes can have it sent to himself.
+#[tokio::test]
+async fn to_send_a_kept_secret_elsewhere_one_must_be_allowed_to_see_it() {
+    let server = Server::start();
+    let acme = server.with_token(&server.admin().token_for("acme", "user").await);
+    acme.post("/api/credentials", bearer("crm", SECRET)).await.is(201);
+    let oauth2 = json!({"name": "sso", "type": "oauth2", "data": {"token_url": "https://sso.example.com/token",
+        "client_id": "c", "client_secret": SECRET}});
+    acme.post("/api/credentials", oauth2).await.is(201);
+    let patch = async |name: &str, body: Value| {
+        let path = format!("/api/credentials/{name}");
+        acme.send(acme.request(reqwest::Method::PATCH, &path).json(&body)).await
+    };
+    for (name, body) in [
+        ("crm", json!({"hosts": ["evil.example.com"]})),
+        ("crm", json!({"hosts": ["*"]})),
+        ("sso", json!({"data": {"token_url": "https://evil.example.com/token"}})),
+    ] {
+        let problem = patch(name, body.clone()).await.problem(403, "forbidden_privilege");
+        assert_eq!(problem["needed"], "credential:reveal", "{body}");
+    }
+    patch("crm", json!({"hosts": ["api.example.com"], "data": {"token": "a-new-value"}})).await.is(200);
+    let kept =
+        patch("sso", json!({"data": {"token_url": "https://new.example.com/token", "client_secret": "another-one"}}));
+    assert_eq!(kept.await.is(200).json()["hosts"], json!(["new.example.com:443"]));
+    patch("crm", json!({"type": "basic"})).await.problem(400, "invalid_body");
 }
 
 #[tokio::test]

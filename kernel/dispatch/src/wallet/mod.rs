@@ -16,8 +16,8 @@ use noetl_contract::Tenant;
 use noetl_host::caps::http_client::Outbound;
 use noetl_store::wallet::kinds::Fields;
 use noetl_store::wallet::{
-    Audited, Change, Changes, Credential, Event, Learns, NewRecord, Record, Rotated, Seals, Secret, State, Status, Use,
-    Vault, VaultError, Wallet, WalletError,
+    Audited, Change, Changes, Credential, Event, Learns, NewRecord, Proposal, Record, Rotated, Seals, Secret, State,
+    Status, Use, Vault, VaultError, Wallet, WalletError,
 };
 use zeroize::Zeroizing;
 
@@ -48,17 +48,15 @@ impl Keeper {
         .await
     }
 
-    /// Changes some of it; everything else stays as it was.
-    pub async fn merge(
-        &self,
-        tenant: Tenant,
-        alias: String,
-        changes: Changes,
-        change: Change,
-    ) -> Result<Record, VaultError> {
+    /// What a credential would be with some of it changed; everything else stays as it was.
+    pub async fn propose(&self, tenant: Tenant, alias: String, changes: Changes) -> Result<Proposal, VaultError> {
+        self.with(move |vault| vault.propose(&tenant, &alias, changes)).await
+    }
+
+    pub async fn accept(&self, proposal: Proposal, change: Change) -> Result<Record, VaultError> {
         let known = self.known.clone();
         self.with(move |vault| {
-            let (record, fields) = vault.merge(&tenant, &alias, changes, &change)?;
+            let (record, fields) = vault.accept(proposal, &change)?;
             learn_kept(&*known, &record, &fields);
             Ok(record)
         })

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use noetl_contract::Tenant;
+use noetl_registry::tokens::Right;
 use noetl_store::wallet::kinds::Invalid;
 use noetl_store::wallet::{Binding, Changes, Credential, NewRecord, Record, VaultError, kinds};
 use serde::{Deserialize, Serialize};
@@ -55,10 +56,12 @@ pub struct PutCredential {
 #[serde(deny_unknown_fields)]
 pub struct PatchCredential {
     /// The fields that change, as its type has them; `null` takes one away. A new `url` takes the place of all that an address
-    /// says.
+    /// says. Where a secret that stays would go somewhere else by this, the right `credential:reveal` is needed.
     #[serde(default)]
     #[schema(value_type = Object)]
     data: Map<String, Value>,
+    /// Where it may go from now on. When left out, it stays as it is; a credential that went to the place it names itself
+    /// goes to the one that it names now.
     #[schema(value_type = Option<Vec<String>>)]
     hosts: Option<Vec<Binding>>,
     tags: Option<Vec<String>>,
@@ -116,24 +119,33 @@ pub async fn put(mut cx: Cx) -> Result<Response, Problem> {
 pub async fn merge(mut cx: Cx) -> Result<Response, Problem> {
     let query: WhoseQuery = input::query(&cx.query)?;
     let tenant = cx.caller()?.works_for(query.tenant)?;
-    let wanted: PatchCredential = input::document(&mut cx).await.map_err(not_repeated)?;
+    let wanted: PatchCredential = input::document(&mut cx).await.map_err(not_repeated_of_part)?;
     let (kernel, change, alias) = (cx.kernel().clone(), change_of(&cx)?, cx.args.name.clone());
-    let kind =
-        kinds::kind(&kernel.wallet().get(tenant.clone(), alias.clone()).await?.kind).map_err(VaultError::from)?;
-    // A number is kept as its text, and can be a secret as well.
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let given = wanted.data.iter().filter(|(_, value)| !value.is_null());
-    let given: Vec<(&str, String)> =
-        given.filter_map(|(name, value)| Some((kind.field(name)?.name, text(value)))).collect();
-    can_be_masked(&tenant, given.iter().map(|(name, value)| (*name, value.as_str())), wanted.allow_short)?;
-    let PatchCredential { data, hosts, tags, description, .. } = wanted;
+    let PatchCredential { data, hosts, tags, description, allow_short } = wanted;
     let changes = Changes { data, hosts, tags, description };
-    let changed = to_the_end(async move { kernel.wallet().merge(tenant, alias, changes, change).await }).await;
-    let record = changed.map_err(|error| match error {
+    let proposal = kernel.wallet().propose(tenant.clone(), alias, changes).await.map_err(|error| match error {
         VaultError::Invalid(invalid) => named(invalid),
         other => other,
     })?;
+    can_be_masked(&tenant, proposal.changed(), allow_short)?;
+    if proposal.goes_further() {
+        may_send_elsewhere(&cx)?;
+    }
+    let record = to_the_end(async move { kernel.wallet().accept(proposal, change).await }).await?;
     Ok(Json(KeptCredential::of(record)).into_response())
+}
+
+/// Whoever says where a secret goes can have it sent to himself.
+fn may_send_elsewhere(cx: &Cx) -> Result<(), Problem> {
+    let right = Right::CredentialReveal;
+    cx.caller()?.needs_right(right).map_err(|_| {
+        let detail = format!(
+            "a secret that the credential keeps would go where it could not go before: give its secrets anew in the same \
+             request, or use a token with the right `{right}`, which an administrator makes with \
+             `noetl token create --right {right}`"
+        );
+        Problem::forbidden("forbidden_privilege", detail).with("needed", right.name())
+    })
 }
 
 impl KeptCredential {
@@ -155,6 +167,17 @@ fn not_repeated(problem: Problem) -> Problem {
                   if need be the lists `hosts` (`api.example.com`, `*.example.org`, `db.example.com:5432`) and `tags`, the text \
                   `description` and `allow_short`. What is wrong is not repeated here, since it may be a secret";
     problem.retold(&["name", "type", "data", "hosts", "tags", "description", "allow_short"], detail)
+}
+
+/// The same for a part of one.
+fn not_repeated_of_part(problem: Problem) -> Problem {
+    if problem.code() != "invalid_body" {
+        return problem;
+    }
+    let detail = "the body does not say what to change of a credential: one JSON object with any of the object of texts `data` \
+                  (`null` takes a field away), the lists `hosts` and `tags`, the text `description` and `allow_short`; name and \
+                  type stay as they are. What is wrong is not repeated here, since it may be a secret";
+    problem.retold(&["data", "hosts", "tags", "description", "allow_short"], detail)
 }
 
 /// A name that can be none of a field is not repeated: it may be the secret itself, in the wrong place.

@@ -52,7 +52,7 @@ mod tests;
 
 use audit::Audit;
 pub use audit::{Audited, Event, Retention};
-pub use merge::Changes;
+pub use merge::{Changes, Proposal};
 pub use rotate::{KeyUse, Rotated, Status};
 
 /// Tags, and how long each may be: they are for people.
