@@ -21,6 +21,8 @@ const SECRET: &str = "SECRET";
 const END: &str = "END";
 /// What a seal is called among the values that an execution is started with; no environment variable has such a name.
 pub const SEAL: &str = "NOETL~SEAL";
+/// The field of what stands for something that was made of a secret: an encoding, a part. Nothing is ever put in its place.
+pub const COMPUTED: &str = "computed";
 /// Bytes of a tag: far more than anybody can try.
 const TAG_BYTES: usize = 16;
 /// What the hash takes in at once.

@@ -2,7 +2,8 @@
 //!
 //! A mark in data would be data to whoever gets it next: stored, sent, compared. What stands for the secret can be sent on to
 //! where its credential may go, and a driver that cannot put the value in refuses. So of a value that is written as itself the
-//! placeholder is what is left. What was computed of it, and what nothing stands for any more, is masked.
+//! placeholder is what is left, and of what was computed of it one that no driver puts anything in for: whoever writes it
+//! somewhere is refused. What nothing stands for any more is masked.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -201,8 +201,10 @@ fn in_json(value: &str, forms: &mut Forms) {
         forms.direct(spelt_in_json(value, pages, capital));
         forms.direct(spelt_in_json(value, scripts, capital));
     }
-    // JSON is often a text within JSON.
-    forms.computed(escaped(&once));
+    // JSON is often a text within JSON, and then sent back as a text of an answer.
+    let twice = escaped(&once);
+    forms.computed(escaped(&twice));
+    forms.computed(twice);
 }
 
 /// With letters as `\u00XX`, which stay so in text that nobody reads as JSON: writers that think of pages escape what has a

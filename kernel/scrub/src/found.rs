@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::{json, keys, text, values::Values};
+use crate::{PLACEHOLDER, json, keys, text, values::Values};
 
 /// Shorter values are not looked for elsewhere in a document.
 const SHORTEST: usize = 4;
@@ -29,7 +29,7 @@ impl Found {
                     } else {
                         self.read(field);
                     }
-                    self.0.extend(text::secrets(key).map(str::to_owned));
+                    self.keep_all(text::secrets(key));
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -37,7 +37,7 @@ impl Found {
     }
 
     fn read_text(&mut self, text: &str) {
-        self.0.extend(text::secrets(text).map(str::to_owned));
+        self.keep_all(text::secrets(text));
         // A body is often JSON, whose texts may be written with escapes.
         if text.starts_with(['{', '['])
             && let Ok(value) = serde_json::from_str(text)
@@ -64,15 +64,27 @@ impl Found {
         if ["true", "false", "null", "none"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
             return;
         }
-        self.0.push(text.to_owned());
+        self.keep(text);
         let Some((scheme, credential)) = text.split_once(' ') else { return };
         if !text::is_scheme(scheme) {
             return;
         }
         let credential = credential.trim();
-        self.0.push(credential.to_owned());
+        self.keep(credential);
         let pair = STANDARD.decode(credential).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        self.0.extend(pair.as_deref().and_then(|pair| pair.split_once(':')).map(|(_, password)| password.to_owned()));
+        self.keep_all(pair.as_deref().and_then(|pair| pair.split_once(':')).map(|(_, password)| password));
+    }
+
+    fn keep_all<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
+        texts.into_iter().for_each(|text| self.keep(text));
+    }
+
+    /// What has the mask in it was masked before, and what is beside the mask was left to be read: `Bearer [REDACTED]` is
+    /// no secret. Were it one, a document whose header was made of a masked text would lose the scheme in that text.
+    fn keep(&mut self, text: &str) {
+        if !text.contains(PLACEHOLDER) {
+            self.0.push(text.to_owned());
+        }
     }
 
     /// What masks all of it in a tree that is shown to a tenant, beside what is masked there anyway.
@@ -117,6 +129,54 @@ mod tests {
         again.read(&document);
         again.into_mask("main")(&mut document);
         assert_eq!(document, once, "twice is once");
+    }
+
+    fn masked(mut document: Value) -> Value {
+        let mut found = Found::default();
+        found.read(&document);
+        found.into_mask("main")(&mut document);
+        document
+    }
+
+    /// The headers of every kind of credential, in the three ways they are written down.
+    #[test]
+    fn masking_twice_is_masking_once_however_a_header_is_written() {
+        for (name, value) in [
+            ("authorization", "Bearer 0123456789abcdef0123456789abcdef"),
+            ("authorization", "Bearer plain-word"),
+            ("Authorization", "Basic dTpvcGVuc2VzYW1l"),
+            ("proxy-authorization", "Basic not-of-base64"),
+            ("x-api-key", "k-0123456789abcdef"),
+            ("x-api-key", "prefix.k-1234"),
+        ] {
+            let line = format!("{name}: {value}");
+            let body = json!({ name: value }).to_string();
+            let as_object = json!({ "headers": { name: value } });
+            let as_objects = json!({ "headers": [{ name: value }], "said": value });
+            let as_pairs = json!({ "ok": [[name, value]], "with": { "headers": [{ name: value }] } });
+            let as_text = json!({ "line": line, "body": body, "said": value });
+            for document in [as_object, as_objects, as_pairs, as_text] {
+                let once = masked(document);
+                assert_eq!(masked(once.clone()), once, "{name}: {value}");
+            }
+        }
+    }
+
+    /// What a play does: a header that is asked for comes masked, and is sent as it came.
+    #[test]
+    fn a_header_that_is_made_of_a_masked_text_leaves_the_text_as_it_is() {
+        for (name, value) in [
+            ("authorization", "Bearer 0123456789abcdef0123456789abcdef"),
+            ("authorization", "Bearer plain-word"),
+            ("authorization", "Basic dTpvcGVuc2VzYW1l"),
+            ("x-api-key", "k-0123456789abcdef"),
+        ] {
+            let recorded = masked(json!({ "got": [[name, value]], "sent": [{ name: value }], "said": value }));
+            assert!(!recorded.to_string().contains(value), "{recorded}");
+            let given = &recorded["got"][0][1];
+            let played = json!({ "got": recorded["got"], "sent": [{ name: given }], "said": recorded["said"] });
+            assert_eq!(masked(played), recorded, "{name}: {value}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
-use noetl_contract::placeholder::Seal;
+use noetl_contract::placeholder::{COMPUTED, Seal};
 use parking_lot::Mutex;
 
 use crate::data::Data;
@@ -78,6 +78,7 @@ impl Known {
         let standing = Standing {
             place: Place { alias: field.alias.into(), field: field.field.into() },
             placeholder: seal.write(field.alias, field.field).into(),
+            computed: seal.write(field.alias, COMPUTED).into(),
             revision: field.revision,
             kept: field.kept,
         };

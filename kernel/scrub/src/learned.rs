@@ -30,6 +30,8 @@ pub struct Place {
 pub struct Standing {
     pub place: Place,
     pub placeholder: Arc<str>,
+    /// What stands for what was made of it.
+    pub computed: Arc<str>,
     /// Of the credential: an older one never takes the place of a newer one.
     pub revision: u64,
     /// Whether the value is in the wallet, and not fetched for what is there.
@@ -143,6 +145,7 @@ impl Learned {
         let stands = |standing: &Standing| StandIn {
             alias: standing.place.alias.clone(),
             placeholder: standing.placeholder.clone(),
+            computed: standing.computed.clone(),
         };
         let one = |(value, entry): (&Arc<str>, &Entry)| {
             (value.clone(), entry.forms.clone(), entry.standing.iter().map(stands).collect())

@@ -39,7 +39,7 @@ mod values;
 pub use data::Data;
 pub use found::Found;
 pub use stream::Stream;
-pub use values::{SHORTEST, Values, is_findable};
+pub use values::{SHORTEST, Values, is_findable, is_word};
 
 /// What stands where a secret stood.
 pub const PLACEHOLDER: &str = "[REDACTED]";

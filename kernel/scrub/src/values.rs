@@ -46,6 +46,8 @@ struct Form {
 pub struct StandIn {
     pub alias: Arc<str>,
     pub placeholder: Arc<str>,
+    /// What stands for something that was made of the value. No driver puts anything in its place.
+    pub computed: Arc<str>,
 }
 
 /// A value with its forms, and what stands for it.
@@ -65,7 +67,7 @@ fn is_findable_from(shortest: usize, value: &str) -> bool {
 }
 
 /// Whether it could be a word of the host's own as well as somebody's secret.
-fn is_word(value: &str) -> bool {
+pub fn is_word(value: &str) -> bool {
     value.len() <= LONGEST_WORD && value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
@@ -153,13 +155,14 @@ impl Values {
         self.find_in(text.as_bytes(), true).next().is_some()
     }
 
-    /// What is written in the place of a find: what stands for the value, if it stands there itself, else the mark. Of
-    /// several the first one of a preferred credential counts.
+    /// What is written in the place of a find: what stands for the value, if it stands there itself, or for what was made of it;
+    /// the mark, if nothing does. Of several the first one of a preferred credential counts.
     pub(crate) fn stand_in(&self, found: &Match, preferred: &[String]) -> &str {
         let form = self.found[found.pattern().as_usize()];
-        let stands = if form.direct { self.stands[form.place].as_slice() } else { &[] };
+        let stands = &self.stands[form.place];
         let preferred = stands.iter().find(|stand| preferred.iter().any(|alias| **alias == *stand.alias));
-        preferred.or(stands.first()).map_or(PLACEHOLDER, |stand| &stand.placeholder)
+        let chosen = preferred.or(stands.first());
+        chosen.map_or(PLACEHOLDER, |stand| if form.direct { &stand.placeholder } else { &stand.computed })
     }
 
     /// A text without the values.

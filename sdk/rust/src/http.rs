@@ -28,7 +28,8 @@ const SENT_AGAIN: u64 = 1 << 20;
 pub enum Error {
     #[error("request is not valid: {0}")]
     InvalidRequest(String),
-    #[error("not permitted: {0}; see `http.allow` in plugin.toml and the operator's policy")]
+    /// A host it may not reach, or a credential that may not go there: the host's sentence says where to look.
+    #[error("not permitted: {0}")]
     Denied(String),
     #[error("no answer in time")]
     Timeout,

@@ -4,20 +4,22 @@
 //! credential may go to that very server, by the same rule as a request of `http-client` (host, port and way), and everywhere
 //! else the call is refused. What has not the tenant's seal on it is a text like any other.
 //!
-//! `[REDACTED]` is written as it is: people write that word too.
+//! What stands for a part or an encoding of a secret is refused everywhere, and what databases and NATS are entered with is not
+//! written to them as data. `[REDACTED]` is written as it is: people write that word too.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use noetl_contract::placeholder::{self, Found, Seal};
+use noetl_contract::placeholder::{self, COMPUTED, Found, Seal};
 use noetl_store::payloads::Payloads;
 use noetl_store::sql::{Parameters, Request, SqlError};
 use noetl_store::wallet::{Credential, Wallet, WalletError, Way};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use super::nesting::{Nesting, escaped};
 use super::payload::Payload;
 use super::secrets::value_of;
 use crate::state::Identity;
@@ -82,14 +84,22 @@ impl<'f> Filling<'f> {
         if sealed.is_empty() {
             return Ok(None);
         }
-        let (mut filled, mut copied) = (String::with_capacity(text.len()), 0);
+        let (mut filled, mut copied, mut nesting) = (String::with_capacity(text.len()), 0, Nesting::default());
         for found in sealed {
             let credential = self.open(&found.alias).await?;
             let (alias, field) = (&found.alias, &found.field);
-            let value = value_of(&credential, field)
-                .ok_or_else(|| Refused::Denied(format!("the credential `{alias}` has no field `{field}`")))?;
-            filled.push_str(&text[copied..found.at.start]);
-            filled.push_str(&write.written(alias, &value)?);
+            let value =
+                value_of(&credential, field).ok_or_else(|| Refused::Denied(stands_for_nothing(alias, field)))?;
+            if opens_connections(&credential, field) && !noetl_scrub::is_word(&value) {
+                return Err(Refused::Denied(format!(
+                    "the `{field}` of the credential `{alias}` opens connections and is nothing to be written: whoever runs a \
+                     script could have it told back"
+                )));
+            }
+            let (before, after) = (&text[copied..found.at.start], &text[found.at.end..]);
+            nesting.pass(before);
+            filled.push_str(before);
+            filled.push_str(&write.written(alias, &value, nesting.times(after))?);
             copied = found.at.end;
         }
         filled.push_str(&text[copied..]);
@@ -181,8 +191,25 @@ impl<'f> Filling<'f> {
     }
 }
 
+/// Why a placeholder cannot be replaced.
+pub(crate) fn stands_for_nothing(alias: &str, field: &str) -> String {
+    match field {
+        COMPUTED => format!(
+            "what was read here before had a part or an encoding of a secret of the credential `{alias}` in it, and that goes \
+             nowhere"
+        ),
+        _ => format!("the credential `{alias}` has no field `{field}`"),
+    }
+}
+
+/// Whether it is what a database or NATS is entered with. A server that runs what it is sent can be made to tell it in any
+/// disguise. A password that is a plain word is no secret to anybody, and is in data by chance.
+fn opens_connections(credential: &Credential, field: &str) -> bool {
+    matches!(credential.kind.as_str(), "postgres" | "nats") && !Credential::is_public(field)
+}
+
 /// For bytes that are not rewritten.
-fn have_none(seal: &Seal, bytes: &[u8]) -> Result<(), Refused> {
+pub(crate) fn have_none(seal: &Seal, bytes: &[u8]) -> Result<(), Refused> {
     for run in placeholder::runs(bytes) {
         let found = placeholder::find(std::str::from_utf8(&bytes[run]).unwrap_or_default());
         if let Some(Found { alias, .. }) = found.iter().find(|found| seal.is_on(found)) {
@@ -223,13 +250,11 @@ pub(crate) enum Write {
 }
 
 impl Write {
-    fn written(self, alias: &str, value: &str) -> Result<String, Refused> {
+    /// `times`: how often it is escaped in JSON.
+    fn written(self, alias: &str, value: &str, times: u32) -> Result<String, Refused> {
         match self {
             Self::Plain => Ok(value.to_owned()),
-            Self::Json => {
-                let quoted = Value::from(value).to_string();
-                Ok(quoted[1..quoted.len() - 1].to_owned())
-            }
+            Self::Json => Ok(escaped(value, times)),
             Self::Script if is_harmless(value) => Ok(value.to_owned()),
             Self::Script => Err(Refused::Denied(format!(
                 "a secret of the credential `{alias}` has letters that mean something in SQL; give it as a parameter"

@@ -12,6 +12,18 @@ const VALUE: &str = "it's \"quoted\"";
 /// One credential `db`, for one server.
 struct One(&'static str);
 
+/// What that server is entered with.
+struct Own(&'static str);
+
+#[async_trait]
+impl Wallet for Own {
+    async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
+        let mut credential = Credential::clone(&*One(self.0).open(using).await?);
+        credential.kind = "postgres".to_owned();
+        Ok(Arc::new(credential))
+    }
+}
+
 #[async_trait]
 impl Wallet for One {
     async fn open(&self, using: &Use) -> Result<Arc<Credential>, WalletError> {
@@ -20,7 +32,7 @@ impl Wallet for One {
         }
         Ok(Arc::new(Credential {
             alias: using.alias.clone(),
-            kind: "postgres".to_owned(),
+            kind: "basic".to_owned(),
             fields: [("password".to_owned(), self.0.to_owned())].into(),
             hosts: vec![Binding::new("db.example.com:5432").expect("a binding")],
             revision: 1,
@@ -56,6 +68,27 @@ fn denied<T: std::fmt::Debug>(result: Result<T, Refused>) -> String {
         Err(Refused::Denied(text)) => text,
         other => panic!("{other:?}"),
     }
+}
+
+/// Whoever may run a script there could have it told back, letter by letter.
+#[tokio::test]
+async fn what_a_server_is_entered_with_is_not_written_to_it() {
+    let who = who();
+    let to = || at("db.example.com", 5432);
+    let text = denied(Filling::new(&Own("Sup3rPass99"), &who, seal(), to()).text(&written(), Write::Plain).await);
+    assert!(text.contains("`password`") && text.contains("`db`"), "{text}");
+    // A plain word is in data by chance.
+    let filled = Filling::new(&Own("postgres"), &who, seal(), to()).text(&written(), Write::Plain).await;
+    assert_eq!(filled, Ok(Some("postgres".to_owned())));
+}
+
+#[tokio::test]
+async fn what_was_made_of_a_secret_goes_nowhere() {
+    let (who, wallet) = (who(), One(VALUE));
+    let mut filling = Filling::new(&wallet, &who, seal(), at("db.example.com", 5432));
+    let made = format!("dTp{}Q==", seal().write("db", COMPUTED));
+    let text = denied(filling.text(&made, Write::Plain).await);
+    assert!(text.contains("encoding") && text.contains("`db`"), "{text}");
 }
 
 #[tokio::test]

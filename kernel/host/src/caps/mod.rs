@@ -24,6 +24,7 @@ pub mod log;
 mod masking;
 pub mod metrics;
 pub mod nats;
+mod nesting;
 pub mod objects;
 pub mod payload;
 pub mod process;

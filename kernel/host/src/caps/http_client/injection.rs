@@ -27,11 +27,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::opening::{self, Place};
 use super::{OutboundError, OutboundResponse};
+use crate::caps::filling::stands_for_nothing;
 use crate::caps::masking::Secrets;
+use crate::caps::nesting::{Nesting, escaped};
 use crate::caps::secrets::value_of;
-
-/// Larger bodies are sent as they are.
-pub(super) const LARGEST_BODY: u64 = 1 << 20;
 
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -66,14 +65,12 @@ impl Form {
         }
     }
 
-    fn encode(self, value: &str) -> String {
+    /// `times`: how often it is escaped in JSON.
+    fn encode(self, value: &str, times: u32) -> String {
         match self {
             Self::Text => value.to_owned(),
             Self::Urlencoded => percent(value),
-            Self::Json => {
-                let quoted = serde_json::Value::from(value).to_string();
-                quoted[1..quoted.len() - 1].to_owned()
-            }
+            Self::Json => escaped(value, times),
         }
     }
 }
@@ -111,16 +108,16 @@ pub(super) async fn inject(
         opened.credentials.insert(alias, credential);
     }
     let before = origin(parts.url);
-    *parts.url = opened.replace(parts.url, percent)?;
+    *parts.url = opened.replace(parts.url, Form::Urlencoded)?;
     if origin(parts.url) != before {
         return Err(OutboundError::Invalid("a secret cannot be a part of the host in an address".to_owned()));
     }
     for (_, value) in parts.headers.iter_mut() {
-        *value = opened.replace(value, str::to_owned)?;
+        *value = opened.replace(value, Form::Text)?;
     }
     parts.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept-encoding"));
     if let Some((body, form)) = parts.body {
-        *body = opened.replace(body, |value| form.encode(value))?;
+        *body = opened.replace(body, form)?;
     }
     Ok(tenant.map(|tenant| opened.sent(&tenant)))
 }
@@ -151,19 +148,21 @@ struct Opened<'s> {
 }
 
 impl Opened<'_> {
-    fn replace(&mut self, text: &str, encode: impl Fn(&str) -> String) -> Result<String, OutboundError> {
+    fn replace(&mut self, text: &str, form: Form) -> Result<String, OutboundError> {
         if !placeholder::may_have(text) {
             return Ok(text.to_owned());
         }
         let (mut filled, mut copied, seal) = (String::with_capacity(text.len()), 0, self.seal);
+        let mut nesting = Nesting::default();
         // What is not sealed is a text that happens to look so, and is sent as it is.
         for found in placeholder::find(text).into_iter().filter(|found| seal.is_on(found)) {
             let (alias, field) = (&found.alias, &found.field);
             let value = self.credentials.get(alias).and_then(|credential| value_of(credential, field));
-            let value = value
-                .ok_or_else(|| OutboundError::Denied(format!("the credential `{alias}` has no field `{field}`")))?;
-            filled.push_str(&text[copied..found.at.start]);
-            filled.push_str(&encode(&value));
+            let value = value.ok_or_else(|| OutboundError::Denied(stands_for_nothing(alias, field)))?;
+            let (before, after) = (&text[copied..found.at.start], &text[found.at.end..]);
+            nesting.pass(before);
+            filled.push_str(before);
+            filled.push_str(&form.encode(&value, nesting.times(after)));
             copied = found.at.end;
             self.note(alias, field, value);
         }

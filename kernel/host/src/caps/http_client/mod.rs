@@ -20,6 +20,7 @@ use noetl_contract::{Tenant, placeholder};
 use wasmtime::component::Resource;
 
 use super::Drivers;
+use super::filling::{self, Refused};
 use super::masking::Secrets;
 use super::payload::{Payload, WriteError, Writer};
 use crate::bindings::noetl::http_client::http_client as wit;
@@ -31,7 +32,7 @@ mod opening;
 mod signing;
 
 pub use direct::Direct;
-use injection::{Form, LARGEST_BODY, Parts, Sent, inject, mask, mask_error};
+use injection::{Form, Parts, Sent, inject, mask, mask_error};
 use opening::Place;
 pub(crate) use signing::SIGNATURE;
 use signing::{Leaving, signer};
@@ -221,7 +222,7 @@ async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<O
     let (mut url, mut headers) = (draft.url.clone(), draft.headers.clone());
     let signer = signer(wallet, using, &seal, to, &mut headers).await?;
     let mut text = match &draft.body {
-        Some(body) => readable(body, &headers, &drivers.payloads).await.map_err(unread)?,
+        Some(body) => readable(body, &headers, &drivers.payloads, &seal).await?,
         None => None,
     };
     let parts = Parts { url: &mut url, headers: &mut headers, body: text.as_mut().map(|(text, form)| (text, *form)) };
@@ -254,8 +255,13 @@ async fn fill(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Result<O
     Ok(Outgoing { request, sent, signature })
 }
 
-fn unread(error: io::Error) -> OutboundError {
-    OutboundError::Failed(error.to_string())
+impl From<Refused> for OutboundError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Denied(text) => Self::Denied(text),
+            Refused::Unavailable(text) => Self::Failed(text),
+        }
+    }
 }
 
 /// Sends a request; its answer has no secret in it.
@@ -287,17 +293,24 @@ async fn exchange(drivers: &Drivers, identity: &Identity, draft: &Draft) -> Resu
     }
 }
 
-/// The text of a body that can have placeholders in it, and how it is read.
+/// The text of a body that can have placeholders in it, and how it is read. In a body that is not rewritten there is none:
+/// it would be sent as data.
 async fn readable(
     body: &Payload,
     headers: &[(String, String)],
     payloads: &noetl_store::payloads::Payloads,
-) -> io::Result<Option<(String, Form)>> {
+    seal: &placeholder::Seal,
+) -> Result<Option<(String, Form)>, OutboundError> {
+    let Some(bytes) = filling::looked_through(seal, body, payloads).await? else { return Ok(None) };
     let stated = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let media_type = stated.map_or_else(|| body.media_type(), |(_, value)| value.as_str());
-    let Some(form) = Form::of(media_type).filter(|_| body.size() <= LARGEST_BODY) else { return Ok(None) };
-    let bytes = body.read(payloads, 0, body.size()).await?;
-    Ok(String::from_utf8(bytes.into()).ok().filter(|text| placeholder::may_have(text)).map(|text| (text, form)))
+    match (Form::of(media_type), std::str::from_utf8(&bytes)) {
+        (Some(form), Ok(text)) => Ok(placeholder::may_have(text).then(|| (text.to_owned(), form))),
+        _ => {
+            filling::have_none(seal, &bytes)?;
+            Ok(None)
+        }
+    }
 }
 
 impl wit::Host for CallState {
