@@ -263,12 +263,18 @@ impl Turn<'_> {
         let late = self.state().commands().filter(|(id, open)| is_due(id, open));
         let late: Vec<_> = late.map(|(id, open)| (id, open.event, open.child.clone())).collect();
         for (id, cause, child) in late {
-            match child.and_then(|child| child.parse().ok()) {
-                Some(child) => self.now.out.orphaned.push(child),
-                None => self.now.out.withdrawn.push(id.to_string()),
-            }
+            let message = match child.and_then(|child| child.parse::<u64>().ok()) {
+                Some(child) => {
+                    self.now.out.orphaned.push(child);
+                    format!("execution {child} did not end in time, and is cancelled")
+                }
+                None => {
+                    self.now.out.withdrawn.push(id.to_string());
+                    "the playbook was not started in time".to_owned()
+                }
+            };
             let Some(place) = program.place(&id.step) else { continue };
-            self.report(cause, place, failed(id, "timeout", "the playbook did not end in time".to_owned()));
+            self.report(cause, place, failed(id, "timeout", message));
         }
     }
 }

@@ -2,15 +2,20 @@
 //!
 //! Iterations are issued in order, as many at a time as the loop allows. Where failures count, a failed one stops the
 //! loop: those in flight end, no other begins. The loop closes when nothing is in flight and nothing is to come.
+//!
+//! A loop that cannot begin, because what it goes over cannot be rendered or counted, is a step that failed, like one whose
+//! tool did: its arcs and `on_error` say what follows.
 
 use serde_json::Value as Json;
 
+use super::command::failed;
 use super::graph::Place;
 use super::items::{Collection, collection, item, rows};
 use super::program::Program;
 use super::scope::{Locals, Stop};
 use super::turn::{Job, Missing, Turn};
 use crate::event::{Data, Event, INLINE_BYTES, Items, LoopMode};
+use crate::ids::CommandId;
 use crate::playbook;
 use crate::state::repeat::{SPILL_BYTES, json_size};
 use crate::state::{Repeat, Step};
@@ -23,15 +28,15 @@ impl Turn<'_> {
         let program = self.program();
         let (run, cause) = self.run_of(place);
         let Some(repeat) = &program.step(place).repeat else { return Ok(()) };
-        let Some(in_flight) = self.in_flight(place, cause, repeat)? else { return Ok(()) };
+        let Some(in_flight) = self.in_flight(place, repeat)? else { return Ok(()) };
         let (total, items) = match &program.prepared(place).over {
             None => (None, Items::Cursor),
             Some(over) => {
                 let scope = self.scope();
                 let value = scope.led_here(place, &over.refers).and_then(|locals| scope.render(over, &locals));
                 let what = format!("loop.in `{}`", text_of(&over.raw));
-                let Some(value) = self.rendered(value, cause, place, &what)? else { return Ok(()) };
-                let Some(found) = self.countable(place, cause, &what, value) else { return Ok(()) };
+                let Some(value) = self.known(value, place, &what)? else { return Ok(()) };
+                let Some(found) = self.countable(place, &what, value) else { return Ok(()) };
                 (found.len(), self.items(found))
             }
         };
@@ -42,19 +47,38 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn countable(&mut self, place: Place, cause: u64, what: &str, value: Json) -> Option<Collection> {
+    /// Ends the step of a loop that cannot begin. Nobody worked on it.
+    fn cannot_begin(&mut self, place: Place, code: &str, message: String) {
+        let (run, cause) = self.run_of(place);
+        let step = self.program().name(place).to_owned();
+        let nobodys = CommandId { step, run, iteration: None, attempt: 1 };
+        self.report(cause, place, failed(nobodys, code, message));
+    }
+
+    /// What a template of the loop came to: a value, the end of the step (nothing), or a payload to wait for.
+    fn known<T>(&mut self, result: Result<T, Stop>, place: Place, what: &str) -> Result<Option<T>, Missing> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Stop::Need(digest)) => Err(Missing(digest)),
+            Err(Stop::Failed(problem)) => {
+                self.cannot_begin(place, "template", format!("{what}: {problem}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn countable(&mut self, place: Place, what: &str, value: Json) -> Option<Collection> {
         let problem = match collection(value) {
             Ok(found) if found.len().is_some() => return Some(found),
             Ok(_) => "has too many items".to_owned(),
             Err(instead) => format!("did not evaluate to an iterable (got {instead})"),
         };
-        let message = format!("step `{}`: {what} {problem}", self.program().name(place));
-        self.fail(cause, place, "not_iterable", message);
+        self.cannot_begin(place, "not_iterable", format!("{what} {problem}"));
         None
     }
 
-    /// How many iterations may be in flight; nothing if the execution fails because it does not say.
-    fn in_flight(&mut self, place: Place, cause: u64, repeat: &playbook::Loop) -> Result<Option<u32>, Missing> {
+    /// How many iterations may be in flight; nothing if the step fails because it does not say.
+    fn in_flight(&mut self, place: Place, repeat: &playbook::Loop) -> Result<Option<u32>, Missing> {
         let program = self.program();
         let usual = match (repeat.mode, &repeat.cursor) {
             (LoopMode::Cursor, Some(cursor)) => return Ok(Some(cursor.row_concurrency.max(1))),
@@ -63,7 +87,7 @@ impl Turn<'_> {
         };
         let Some(limit) = &program.prepared(place).limit else { return Ok(Some(usual)) };
         let rendered = self.scope().render(limit, &Locals::new());
-        let Some(value) = self.rendered(rendered, cause, place, "max_in_flight")? else { return Ok(None) };
+        let Some(value) = self.known(rendered, place, "max_in_flight")? else { return Ok(None) };
         let number = match &value {
             Json::String(text) => text.trim().parse().ok(),
             other => other.as_u64().or_else(|| other.as_f64().filter(|n| n.fract() == 0.0).map(|n| n as u64)),
@@ -71,9 +95,8 @@ impl Turn<'_> {
         match number.filter(|number: &u64| *number > 0) {
             Some(number) => Ok(Some(u32::try_from(number).unwrap_or(u32::MAX))),
             None => {
-                let name = program.name(place);
-                let message = format!("step `{name}`: max_in_flight is `{value}`; it must be a whole number above 0");
-                self.fail(cause, place, "invalid_limit", message);
+                let message = format!("max_in_flight is `{value}`; it must be a whole number above 0");
+                self.cannot_begin(place, "invalid_limit", message);
                 Ok(None)
             }
         }

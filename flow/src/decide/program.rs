@@ -14,6 +14,7 @@ use super::variables::extended;
 use crate::event::Data;
 use crate::keychain::Keychain;
 use crate::playbook::{Executor, Limit, Metadata, Playbook, Step, Work};
+use crate::task::aliases::may_name;
 use crate::task::{PREVIOUS, Spec, TOLD, Tool, VARIABLES, WHOLE, reads_context};
 use crate::template::{Guard, KEYCHAIN, Reading, References, RenderError, Tree, Value, is_template, keychain};
 
@@ -362,7 +363,8 @@ fn task_line(spec: &Spec, keychain: &Keychain) -> TaskLine {
         let keys = tool.set.keys().chain(tool.rules.iter().flat_map(|rule| rule.set.keys()));
         refers.paths.extend(keys.filter_map(|key| extended(key)).map(|name| vec![name.to_owned()]));
     }
-    let spec = match refers.names().any(|name| name == KEYCHAIN) {
+    let names = refers.names().any(|name| name == KEYCHAIN) || spec.tools.iter().any(may_name);
+    let spec = match names && !keychain.is_empty() {
         true => Cow::Owned(Spec { keychain: keychain.clone(), ..spec.clone() }),
         false => Cow::Borrowed(spec),
     };

@@ -62,6 +62,12 @@ fn one(entry: &Node, name: &str, problems: &mut Problems) -> Declared {
     Declared { credential: credential.to_owned(), fields }
 }
 
+/// Whether an entry says that its value is not one of the wallet's, which is told of it in any case.
+pub(super) fn is_from_elsewhere(entry: &Node) -> bool {
+    let is_foreign = |provider: &Node| provider.text().is_none_or(|text| !OURS.contains(&text));
+    entry.get("provider").is_some_and(is_foreign) || ELSEWHERE.iter().any(|key| entry.has(key))
+}
+
 fn wallet(name: &str) -> String {
     format!("the wallet's credential `{name}` is; `noetl credential add {name}` makes it")
 }

@@ -12,6 +12,7 @@
 //! 4. No text makes this panic, and the work is bounded by the size of the document.
 
 mod build;
+mod credentials;
 pub(crate) mod duration;
 mod keychain;
 mod keys;
@@ -33,6 +34,7 @@ mod tests;
 
 use sha2::{Digest, Sha256};
 
+pub use credentials::NamedCredential;
 pub use kinds::KINDS as OWN_KINDS;
 pub use model::{
     Admit, Arc, Cursor, Executor, Failures, Limit, Loop, Metadata, Next, NextMode, OnError, OnNoMatch, Park, Playbook,
@@ -62,6 +64,8 @@ pub struct Reading {
     pub problems: Vec<Problem>,
     /// Where it calls which tool, as far as that can be seen.
     pub uses: Vec<Use>,
+    /// Where it names which credential, likewise.
+    pub credentials: Vec<NamedCredential>,
 }
 
 /// Reads a document. The error has all problems, warnings included, in the order of the text.
@@ -73,11 +77,13 @@ pub fn parse(text: &str, strict: bool) -> Result<Parsed, Vec<Problem>> {
     }
 }
 
-/// Reads a document and lists the tools it calls, for somebody who knows those.
+/// Reads a document and lists the tools it calls and the credentials it names, for somebody who knows those.
 pub fn read(text: &str, strict: bool) -> Reading {
     let (built, problems) = understand(text, strict);
     let (root, playbook) = built.unzip();
-    Reading { playbook: playbook.flatten(), problems, uses: root.as_ref().map(uses::uses).unwrap_or_default() }
+    let uses = root.as_ref().map(uses::uses).unwrap_or_default();
+    let credentials = root.as_ref().map(credentials::named).unwrap_or_default();
+    Reading { playbook: playbook.flatten(), problems, uses, credentials }
 }
 
 /// The document as values, and the playbook unless there are errors; nothing of a text that is no document.

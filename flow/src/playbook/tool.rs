@@ -15,7 +15,7 @@ use super::problem::{Place, Problems, Severity, nearest};
 use super::rule;
 use super::shape::labelled;
 use super::yaml::{HEAVIEST, Node};
-use crate::task::{ACKNOWLEDGES_EARLY, Tool, WHOLE, acknowledges_early};
+use crate::task::{Tool, WHOLE, acknowledges_early};
 use crate::template::is_template;
 
 /// What a tool can refer to outside of its step.
@@ -82,8 +82,8 @@ impl Surroundings<'_> {
         check_jumps(&nodes, &tools, problems);
         let before_others = tools.len().saturating_sub(1);
         for (tool, place) in tools.iter().zip(places).take(before_others) {
-            if acknowledges_early(&tool.kind, &tool.config, &tool.input) {
-                problems.error(place, ACKNOWLEDGES_EARLY);
+            if let Some(wrong) = acknowledges_early(&tool.kind, &tool.config, &tool.input) {
+                problems.error(place, wrong);
             }
         }
         tools
@@ -107,12 +107,9 @@ impl Surroundings<'_> {
             timeout_ms: timeout(node, problems),
             retry_safe: retry_safe(node),
         };
-        match word {
-            "wasm" => self.complete_wasm(node, &mut tool, problems),
-            "playbook" if !tool.config.contains_key("path") && !tool.config.contains_key("catalog_id") => {
-                problems.error(node.place, "`path` is missing: which playbook to run");
-            }
-            _ => {}
+        // What else a kind of tool cannot do without is in its description, a playbook's path too, and told from there.
+        if word == "wasm" {
+            self.complete_wasm(node, &mut tool, problems);
         }
         Some(tool)
     }

@@ -5,9 +5,7 @@
 //! the catalog, which has the descriptions, holds them against each other.
 //!
 //! A use is what the tool would be handed: keys below `spec` count as its own, `claim` of a cursor is its `command`, and
-//! the label of a tool in a pipeline is no field. A reference to the workbook is listed where it refers to. Where a variable
-//! names a credential, its default in the workload is told as the value, since that is what the step uses unless a payload
-//! says otherwise.
+//! the label of a tool in a pipeline is no field. A reference to the workbook is listed where it refers to.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -48,6 +46,9 @@ pub struct UsedField {
     /// The value itself, if it is a short one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literal: Option<Json>,
+    /// What is written in it, if it is a map that is not too large to be told; nothing of the maps in that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Vec<UsedField>>,
     /// Whether the language gives the field a meaning of its own, or knows that it has none.
     pub ours: bool,
 }
@@ -70,6 +71,9 @@ pub enum Given {
 /// Longest text that is told as a value: no word a tool chooses by is longer.
 const LONGEST: usize = 64;
 
+/// Largest map that is told: no tool has more fields than this.
+const MOST_WITHIN: usize = 100;
+
 /// Words of older playbooks that no tool reads and that are there for people.
 const FOR_READERS: &[&str] = &["assert", "desc", "description", "iterator", "output", "sink"];
 
@@ -78,18 +82,37 @@ const OF_SPEC: &[&str] = &["policy", "timeout", "input", "retry_safe"];
 
 /// Every use in a document, in the order of the text.
 pub(super) fn uses(root: &Node) -> Vec<Use> {
-    let mut found = Vec::new();
-    let workload = root.get("workload");
     let referred = referred(root);
+    let found = called(root).into_iter().filter_map(|called| {
+        let unused = called.task.is_some_and(|name| !referred.contains(&name));
+        single(called).map(|used| Use { unused, ..used })
+    });
+    found.collect()
+}
+
+/// One tool of a document.
+pub(super) struct Called<'doc> {
+    pub tool: &'doc Node,
+    pub path: String,
+    /// Whether the tool's `name` is its label and nothing else.
+    named: bool,
+    /// What its step hands it besides.
+    inputs: Vec<&'doc Node>,
+    /// The name it has in the workbook.
+    task: Option<&'doc str>,
+}
+
+/// Every tool, in the order of the text.
+pub(super) fn called(root: &Node) -> Vec<Called<'_>> {
+    let mut found = Vec::new();
     for (index, task) in root.get("workbook").map(Node::items).unwrap_or_default().iter().enumerate() {
-        if let Some(tool) = task.get("tool") {
-            let used = single(tool, format!("workbook[{index}].tool"), false, &[], workload);
-            let name = task.get("name").and_then(Node::text).unwrap_or_default();
-            found.extend(used.map(|used| Use { unused: !referred.contains(&name), ..used }));
-        }
+        let name = task.get("name").and_then(Node::text).unwrap_or_default();
+        let path = format!("workbook[{index}].tool");
+        let called = |tool| Called { tool, path, named: false, inputs: Vec::new(), task: Some(name) };
+        found.extend(task.get("tool").map(called));
     }
     for (index, step) in root.get("workflow").map(Node::items).unwrap_or_default().iter().enumerate() {
-        of_step(step, &format!("workflow[{index}]"), workload, &mut found);
+        of_step(step, &format!("workflow[{index}]"), &mut found);
     }
     found
 }
@@ -105,26 +128,29 @@ fn referred(root: &Node) -> Vec<&str> {
     references.filter_map(|tool| tool.get("task").or_else(|| tool.get("name"))?.text()).collect()
 }
 
-fn of_step(step: &Node, path: &str, workload: Option<&Node>, found: &mut Vec<Use>) {
+fn of_step<'doc>(step: &'doc Node, path: &str, found: &mut Vec<Called<'doc>>) {
     let inputs: Vec<&Node> = [step.get("input"), step.get("args")].into_iter().flatten().collect();
     if let Some(cursor) = step.get("loop").and_then(|repeat| repeat.get("cursor")) {
-        found.extend(single(cursor, format!("{path}.loop.cursor"), false, &[], workload));
+        let path = format!("{path}.loop.cursor");
+        found.push(Called { tool: cursor, path, named: false, inputs: Vec::new(), task: None });
     }
     let Some(tool) = step.get("tool") else { return };
     if tool.is_map() {
-        found.extend(single(tool, format!("{path}.tool"), false, &inputs, workload));
+        let path = format!("{path}.tool");
+        found.push(Called { tool, path, named: false, inputs: inputs.clone(), task: None });
     }
     for (index, item) in tool.items().iter().enumerate() {
         let path = format!("{path}.tool[{index}]");
-        found.extend(match labelled(item) {
-            Some((label, tool)) => single(tool, format!("{path}.{label}"), false, &inputs, workload),
-            None => single(item, path, true, &inputs, workload),
-        });
+        let (tool, path, named) = match labelled(item) {
+            Some((label, tool)) => (tool, format!("{path}.{label}"), false),
+            None => (item, path, true),
+        };
+        found.push(Called { tool, path, named, inputs: inputs.clone(), task: None });
     }
 }
 
-/// `named`: the tool's `name` is its label and nothing else.
-fn single(node: &Node, path: String, named: bool, inputs: &[&Node], workload: Option<&Node>) -> Option<Use> {
+fn single(called: Called<'_>) -> Option<Use> {
+    let Called { tool: node, path, named, inputs, .. } = called;
     let kind = node.get("kind")?.text()?.to_owned();
     let mut fields: Vec<UsedField> = Vec::new();
     for (key, value) in node.entries() {
@@ -142,11 +168,6 @@ fn single(node: &Node, path: String, named: bool, inputs: &[&Node], workload: Op
             fields.push(field(key, value, &format!("{path}.spec")));
         }
     }
-    for (name, value) in [("auth", node.get("auth")), ("credential", node.get("credential"))] {
-        if let Some(field) = fields.iter_mut().find(|field| field.name == name && field.literal.is_none()) {
-            field.literal = value.and_then(|value| default_of(value.text()?, workload?)).map(Json::from);
-        }
-    }
     let own = [spec.and_then(|spec| spec.get("input")), node.get("args"), node.get("input")];
     let given = || inputs.iter().copied().chain(own.into_iter().flatten());
     let handed = given().flat_map(Node::entries).map(|(key, _)| key.name.clone()).collect();
@@ -156,6 +177,14 @@ fn single(node: &Node, path: String, named: bool, inputs: &[&Node], workload: Op
 }
 
 fn field(key: &Key, value: &Node, above: &str) -> UsedField {
+    let path = format!("{above}.{}", key.name);
+    let entries = Some(value.entries()).filter(|entries| value.is_map() && entries.len() <= MOST_WITHIN);
+    let within = entries.map(|entries| entries.iter().map(|(key, value)| flat(key, value, &path)).collect());
+    UsedField { within, ..flat(key, value, above) }
+}
+
+/// Without what is in it.
+fn flat(key: &Key, value: &Node, above: &str) -> UsedField {
     // The tool of a cursor finds its claim where it finds any command.
     let name = if key.name == "claim" { "command" } else { &key.name };
     UsedField {
@@ -165,15 +194,9 @@ fn field(key: &Key, value: &Node, above: &str) -> UsedField {
         path: format!("{above}.{}", key.name),
         given: given(value),
         literal: literal(value),
+        within: None,
         ours: FOR_READERS.contains(&name) || TOOL.keys.iter().any(|known| known.name == name),
     }
-}
-
-/// What `{{ name }}` or `{{ workload.name }}` is unless a payload says otherwise.
-fn default_of<'doc>(text: &str, workload: &'doc Node) -> Option<&'doc str> {
-    let name = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.split('|').next()?.trim();
-    let name = ["workload.", "ctx."].iter().find_map(|scope| name.strip_prefix(scope)).unwrap_or(name);
-    workload.get(name)?.text().filter(|default| default.len() <= LONGEST && !is_template(default))
 }
 
 fn given(node: &Node) -> Given {
@@ -227,18 +250,6 @@ workflow:
       - two: {kind: shell, command: [ls], timeout: 1.5}
     next: {arcs: [{step: nowhere}]}
 "#;
-
-    #[test]
-    fn a_credential_that_a_variable_names_is_told() {
-        let text = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a}\nworkload: {pg: orders, n: 1}\n\
-                    workflow:\n- step: start\n  tool:\n  - {kind: postgres, auth: '{{ workload.pg }}', query: q}\n\
-                    \x20 - {kind: postgres, auth: '{{ pg | default(1) }}', query: q}\n\
-                    \x20 - {kind: postgres, auth: '{{ other }}', query: q}\n\
-                    \x20 - {kind: postgres, auth: own, query: q}\n";
-        let read = read(text, false);
-        let told: Vec<_> = read.uses.iter().map(|one| one.fields[0].literal.clone()).collect();
-        assert_eq!(told, [Some("orders".into()), Some("orders".into()), None, Some("own".into())]);
-    }
 
     #[test]
     fn a_tool_of_the_workbook_is_used_when_a_step_refers_to_it() {

@@ -10,8 +10,8 @@ use super::memory::Memory;
 
 /// Shorter ones are read faster than they are found.
 const SMALLEST: usize = 2 << 10;
-/// Bytes of continuations kept; what they are in memory is some times that.
-const MOST_BYTES: usize = 4 << 20;
+/// Bytes of continuations kept; what they are in memory is up to ten times that.
+const MOST_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Kept {

@@ -27,7 +27,7 @@ use super::turn::{Action, News, Next, Turn};
 use super::{Inputs, PLANS};
 use crate::cache::Cache;
 use crate::event::Failure;
-use crate::template::{Value, envelope_value, from_json, step_value};
+use crate::template::{Value, from_json, result_value};
 
 /// Calls of tools in one command.
 pub const CALLS: u32 = 10_000;
@@ -223,7 +223,7 @@ impl Run<'_> {
         }
         self.memory.rounds = 0;
         if let Some(place) = outcome.load.take()
-            && let Some(data) = whole(&place, &outcome.data, &self.bulk)
+            && let Some(data) = whole(&place, outcome.data.json(), &self.bulk)
         {
             outcome.complete(data);
         }
@@ -239,7 +239,7 @@ impl Run<'_> {
         let unclear = |error: crate::template::RenderError| failure("template", format!("`{}`: {error}", tool.label));
         if !tool.set.is_empty() && outcome.answered && !outcome.broke {
             let scope = self.scope()?;
-            let context = scope.context(&tool.after, [("output", step_value(&outcome.data, false, None))]);
+            let context = scope.context(&tool.after, [("output", result_value(outcome.data.shown()))]);
             let values = render(&tool.set, &context).map_err(unclear)?;
             let written = write(&tool.set, values, &scope);
             (self.memory.running, self.memory.set) = (written.running, written.set);
@@ -247,7 +247,7 @@ impl Run<'_> {
         let mut action = None;
         if !tool.rules.is_empty() {
             let attempt = self.memory.counts().1.saturating_add(1);
-            let own = [("output", envelope_value(&outcome.envelope(attempt))), ("_attempt", Value::from(attempt))];
+            let own = [("output", outcome.envelope(attempt)), ("_attempt", Value::from(attempt))];
             let error = outcome.failure.is_some().then(|| ("error", from_json(&outcome.error())));
             let own = own.into_iter().chain(error);
             let scope = self.scope()?;

@@ -4,9 +4,10 @@
 //! remember and nothing but the number of the call. One that cannot be read ends the command with an error: going on
 //! from a guess could call a tool twice.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
 
+use super::held::{Names, Settable};
 use super::outcome::{Outcome, Wanted};
 
 const VERSION: u8 = 1;
@@ -40,14 +41,14 @@ pub(super) struct Memory {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rounds: u32,
     /// Outputs by label.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub results: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub results: Names,
     /// Names that were set in this run.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub running: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub running: IndexMap<String, Settable>,
     /// Those of them that outlive it.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub set: Map<String, Json>,
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub set: Names,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

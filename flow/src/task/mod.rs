@@ -5,7 +5,10 @@
 //!
 //! [`Runner`] is what a runner does with it, a [`turn`] at a time.
 
+pub(crate) mod aliases;
 mod digits;
+mod early;
+mod held;
 mod kept;
 mod machine;
 mod memory;
@@ -29,6 +32,7 @@ use crate::event::{Data, Failure, Reference};
 use crate::keychain::Keychain;
 use crate::template::is_template;
 
+pub(crate) use early::acknowledges_early;
 pub use machine::{CALLS, CALLS_WITH_JUMPS, Runner};
 
 /// Tools that run the step's own code, which may ask where it is and what the execution's variables are.
@@ -71,20 +75,6 @@ pub struct Spec {
 /// The name in a tool's `input` under which an expression stands that gives all of it: `input: "{{ row }}"`. Fields beside
 /// it win.
 pub const WHOLE: &str = "*";
-
-/// What is wrong with [`acknowledges_early`].
-pub const ACKNOWLEDGES_EARLY: &str = "`ack: on_success` acknowledges when the poll is done, and the tools after it may still \
-     fail: write `ack: manual` and let the last tool be `operation: ack` with `ack_ids`, or poll in the last tool";
-
-/// Whether a tool that others follow is a poll whose messages would be acknowledged before the step has succeeded, as far as
-/// its fields tell: templates that are not rendered yet, and an input that is one, do not.
-pub(crate) fn acknowledges_early(kind: &str, config: &Map<String, Json>, input: &Map<String, Json>) -> bool {
-    let is = |name: &str, usual: &str| match config.get(name).or_else(|| input.get(name)) {
-        None | Some(Json::Null) => !input.contains_key(WHOLE),
-        Some(given) => given.as_str().is_some_and(|text| text.trim() == usual || text.trim().is_empty()),
-    };
-    kind == "subscription" && is("operation", "poll") && is("ack", "on_success")
-}
 
 /// One tool of a step, with its templates as they were written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

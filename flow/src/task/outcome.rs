@@ -8,17 +8,18 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
+use super::held::Held;
 use super::turn::{Answered, Called, Executed, Failed};
 use super::{Partial, digits};
 use crate::event::{Data, Failure, Reference};
 use crate::extract::is_mark;
 use crate::response;
-use crate::template::payload_address;
+use crate::template::{Value, envelope_value, payload_address};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// What is kept of it: the output, or what is known of the failure.
-    pub data: Json,
+    pub data: Held,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// Whether `data` is the tool's own.
@@ -58,7 +59,7 @@ struct Answer {
 
 impl Outcome {
     pub(super) fn success(data: Json) -> Self {
-        Self { data, failure: None, answered: true, broke: false, ran: false, duration_ms: 0, load: None }
+        Self { data: data.into(), failure: None, answered: true, broke: false, ran: false, duration_ms: 0, load: None }
     }
 
     pub(super) fn failure(code: &str, message: String, retryable: bool) -> Self {
@@ -74,7 +75,7 @@ impl Outcome {
                 let state = sqlstate(&message).filter(|_| DATABASES.contains(&kind)).map(str::to_owned);
                 let mut outcome = Self::failure(&code, message, retryable);
                 if let Some(state) = state {
-                    outcome.data["pg"] = json!({"code": state, "sqlstate": state});
+                    outcome.add("pg", json!({"code": state, "sqlstate": state}));
                 }
                 outcome
             }
@@ -114,7 +115,7 @@ impl Outcome {
             let ran = executed.execution != 0 && matches!(wanted, Wanted::Step(_));
             let mut outcome = Self { ran, ..Self::failure(code, message, false) };
             if executed.execution != 0 {
-                outcome.data["execution_id"] = execution.into();
+                outcome.add("execution_id", execution.into());
             }
             return outcome;
         }
@@ -149,19 +150,29 @@ impl Outcome {
     /// Puts the whole of the data in the place of its extract.
     pub(super) fn complete(&mut self, whole: Json) {
         self.load = None;
-        match &mut self.data {
+        let data = match self.data.json() {
             Json::Object(fields) if fields.contains_key("execution_id") => {
+                let mut fields = fields.clone();
                 // Nothing is missing any more.
                 fields.retain(|name, _| !is_mark(name));
-                lay_over(fields, whole);
+                lay_over(&mut fields, whole);
+                Json::Object(fields)
             }
-            data => *data = whole,
-        }
+            _ => whole,
+        };
+        self.data = data.into();
+    }
+
+    /// A field of a failure, beside those that all have.
+    fn add(&mut self, name: &str, value: Json) {
+        let mut data = self.data.json().clone();
+        data[name] = value;
+        self.data = data.into();
     }
 
     /// The HTTP answer it is, if it is one.
     fn response(&self) -> Option<&Map<String, Json>> {
-        self.data.as_object().filter(|data| data.get("status_code").is_some_and(Json::is_number))
+        self.data.json().as_object().filter(|data| data.get("status_code").is_some_and(Json::is_number))
     }
 
     /// The failure as rules see it; nothing for a success.
@@ -175,23 +186,25 @@ impl Outcome {
         })
     }
 
-    pub(super) fn envelope(&self, attempt: u32) -> Json {
-        let mut envelope = json!({
+    /// What rules see as `output`.
+    pub(super) fn envelope(&self, attempt: u32) -> Value {
+        let mut fields = json!({
             "status": if self.failure.is_some() { "error" } else { "success" },
-            "data": self.data,
+            "data": null,
             "error": self.error(),
             "meta": {"attempt": attempt, "duration_ms": self.duration_ms},
         });
         if let Some(answer) = self.response() {
-            envelope["http"] = response::http(answer);
+            fields["http"] = response::http(answer);
         }
-        if let (Some(_), Some(exception)) = (&self.failure, self.data.get("py")) {
-            envelope["py"] = exception.clone();
+        let data = self.data.json();
+        if let (Some(_), Some(exception)) = (&self.failure, data.get("py")) {
+            fields["py"] = exception.clone();
         }
-        if let Some(state) = self.data.get("pg").filter(|_| !self.answered) {
-            envelope["pg"] = state.clone();
+        if let Some(state) = data.get("pg").filter(|_| !self.answered) {
+            fields["pg"] = state.clone();
         }
-        envelope
+        envelope_value(&fields, self.data.shown())
     }
 }
 

@@ -1,8 +1,11 @@
 //! A [`Spec`] with its templates compiled, and what they refer to.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json};
 
 use super::{Action, Rule, Spec, Tool, WHOLE, reads_context};
+use crate::keychain::Keychain;
 use crate::template::{Guard, References, RenderError, Template, Tree, Value, keychain};
 
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub(super) struct Planned {
     pub label: String,
     pub kind: String,
     pub config: Tree,
+    /// What names of credentials stand for.
+    pub keychain: Arc<Keychain>,
     /// What gives all of the input, if that is how it is written.
     pub whole: Option<Tree>,
     pub input: Vec<(Template, Tree)>,
@@ -66,10 +71,11 @@ impl Plan {
         }
         let jumps =
             spec.tools.iter().flat_map(|tool| &tool.rules).any(|rule| matches!(rule.action, Some(Action::Jump { .. })));
-        let tools = spec.tools.into_iter().map(planned).collect::<Result<Vec<_>, _>>();
+        let declared = Arc::new(spec.keychain);
+        let tools = spec.tools.into_iter().map(|tool| planned(tool, &declared)).collect::<Result<Vec<_>, _>>();
         let mut tools = tools.map_err(|error| error.to_string())?;
         tools.iter_mut().next_back().into_iter().for_each(|tool| tool.last = true);
-        let keychain = (!spec.keychain.is_empty()).then(|| keychain(&spec.keychain));
+        let keychain = (!declared.is_empty()).then(|| keychain(&declared));
         Ok(Self {
             step: spec.step,
             tools,
@@ -82,7 +88,7 @@ impl Plan {
     }
 }
 
-fn planned(tool: Tool) -> Result<Planned, RenderError> {
+fn planned(tool: Tool, keychain: &Arc<Keychain>) -> Result<Planned, RenderError> {
     let (mut before, mut after) = (References::default(), References::default());
     let (config, input) = (Json::Object(tool.config), Json::Object(tool.input));
     before.add_json(&config);
@@ -101,6 +107,7 @@ fn planned(tool: Tool) -> Result<Planned, RenderError> {
     let whole = input.remove(WHOLE);
     Ok(Planned {
         config: Tree::compile(&config)?,
+        keychain: keychain.clone(),
         whole: whole.as_ref().map(Tree::compile).transpose()?,
         input: input
             .into_iter()

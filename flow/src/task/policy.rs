@@ -1,12 +1,14 @@
 //! What a tool's rules make of its outcome.
 
-use serde_json::{Map, Value as Json};
+use indexmap::IndexMap;
+use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
+use super::held::{Held, Names, Settable};
 use super::memory::Memory;
 use super::outcome::Outcome;
 use super::plan::{Assignment, Plan, Planned, PlannedRule};
-use super::scope::{Scope, assign};
+use super::scope::Scope;
 use super::{Action, Backoff};
 use crate::event::Failure;
 use crate::playbook::duration;
@@ -55,30 +57,34 @@ impl PlannedRule {
 }
 
 /// The values of assignments, all of them as of now.
-pub(super) fn render(assignments: &[Assignment], context: &Context) -> Result<Vec<Json>, RenderError> {
-    assignments.iter().map(|assignment| assignment.value.render(context)).collect()
+pub(super) fn render(assignments: &[Assignment], context: &Context) -> Result<Vec<Held>, RenderError> {
+    let rendered = assignments.iter().map(|assignment| match assignment.value.render_lone(context)? {
+        Some((value, written)) => Ok(Held::rendered(value, written)),
+        None => assignment.value.render(context).map(Held::from),
+    });
+    rendered.collect()
 }
 
 /// Writes rendered values into the names of the run, and those that outlive it into the report.
-pub(super) fn write(assignments: &[Assignment], values: Vec<Json>, scope: &Scope<'_>) -> Written {
+pub(super) fn write(assignments: &[Assignment], values: Vec<Held>, scope: &Scope<'_>) -> Written {
     let (mut running, mut set) = (scope.memory.running.clone(), scope.memory.set.clone());
     for (assignment, value) in assignments.iter().zip(values) {
         let Some((root, fields)) = assignment.path.split_first() else { continue };
         if let Some(name) = &assignment.reported {
             set.insert(name.clone(), value.clone());
         }
-        let target = running
-            .entry(root.clone())
-            .or_insert_with(|| if fields.is_empty() { value.clone() } else { scope.base(root) });
-        assign(target, fields, value);
+        let target = running.entry(root.clone()).or_insert_with(|| {
+            if fields.is_empty() { Settable::Whole(value.clone()) } else { scope.base(root).into() }
+        });
+        target.assign(fields, value);
     }
     Written { running, set }
 }
 
 /// What is set after an assignment.
 pub(super) struct Written {
-    pub running: Map<String, Json>,
-    pub set: Map<String, Json>,
+    pub running: IndexMap<String, Settable>,
+    pub set: Names,
 }
 
 /// What the action of a rule comes to; without one, what is usual.

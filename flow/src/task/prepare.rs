@@ -7,7 +7,7 @@ use super::outcome::{Outcome, Wanted};
 use super::plan::Planned;
 use super::scope::Scope;
 use super::turn::{Action, Call, Execute};
-use super::{ACKNOWLEDGES_EARLY, TOLD, VARIABLES, acknowledges_early, reads_context};
+use super::{TOLD, VARIABLES, acknowledges_early, aliases, early, reads_context};
 use crate::playbook::duration;
 use crate::template::{Cause, RenderError, from_json, is_truthy, payload_of};
 
@@ -30,10 +30,16 @@ pub(super) struct Caller<'a> {
 
 /// What cannot be rendered, or makes no call, is an outcome like that of a tool that failed.
 pub(super) fn prepare(tool: &Planned, scope: &Scope<'_>, caller: &Caller<'_>) -> Result<Prepared, Box<Outcome>> {
-    let (input, mut config) = rendered(tool, scope)
+    let (mut input, mut config) = rendered(tool, scope)
         .map_err(|error| Box::new(Outcome::failure("template", format!("`{}`: {error}", tool.label), false)))?;
-    if !tool.last && acknowledges_early(&tool.kind, &config, &input) {
-        return Err(invalid(format!("`{}`: {ACKNOWLEDGES_EARLY}", tool.label)));
+    if !tool.last
+        && let Some(wrong) = acknowledges_early(&tool.kind, &config, &input)
+    {
+        return Err(invalid(format!("`{}`: {wrong}", tool.label)));
+    }
+    match tool.kind.as_str() {
+        "wasm" => aliases::resolve(&tool.keychain, early::called(&config).unwrap_or_default(), &mut input),
+        kind => aliases::resolve(&tool.keychain, kind, &mut config),
     }
     let timeout_ms = time_limit(tool, &config).map_err(invalid)?;
     if tool.kind == "playbook" {

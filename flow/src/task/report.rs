@@ -1,8 +1,9 @@
 //! The end of a command: its report, and the bulk that does not fit into an event.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::Report;
+use super::held::{Names, object};
 use super::memory::Memory;
 use super::outcome::Outcome;
 use super::plan::Plan;
@@ -15,9 +16,9 @@ pub(super) fn finished(plan: Option<&Plan>, memory: Memory, last: Option<Outcome
     let select = plan.map(|plan| select(plan, &memory.results)).unwrap_or_default();
     let hard = error.is_some() && last.as_ref().is_none_or(Outcome::is_hard);
     let value = match last {
-        _ if plan.is_some_and(|plan| plan.pipeline) => Json::Object(memory.results),
+        _ if plan.is_some_and(|plan| plan.pipeline) => Json::Object(object(memory.results)),
         // Why it failed is in the report already.
-        Some(outcome) if outcome.answered || error.is_none() => outcome.data,
+        Some(outcome) if outcome.answered || error.is_none() => outcome.data.into_json(),
         _ => Json::Null,
     };
     let fits = size(&value, INLINE_BYTES).is_some();
@@ -28,7 +29,7 @@ pub(super) fn finished(plan: Option<&Plan>, memory: Memory, last: Option<Outcome
         data: Data { value, ..Data::default() },
         error,
         hard,
-        set: memory.set,
+        set: object(memory.set),
         plugin: memory.plugin,
         digest: memory.digest,
         calls: memory.calls,
@@ -39,7 +40,7 @@ pub(super) fn finished(plan: Option<&Plan>, memory: Memory, last: Option<Outcome
 }
 
 /// The fields to keep inline. For a pipeline they are also looked for in the outputs of its tools, as templates do.
-fn select(plan: &Plan, results: &Map<String, Json>) -> Vec<String> {
+fn select(plan: &Plan, results: &Names) -> Vec<String> {
     let mut found = Vec::new();
     for path in &plan.select {
         let head = path.split('.').next().unwrap_or_default();
@@ -47,7 +48,7 @@ fn select(plan: &Plan, results: &Map<String, Json>) -> Vec<String> {
             found.push(path.clone());
             continue;
         }
-        let holders = results.iter().filter(|(_, output)| output.get(head).is_some());
+        let holders = results.iter().filter(|(_, output)| output.json().get(head).is_some());
         found.extend(holders.map(|(label, _)| format!("{label}.{path}")));
     }
     found

@@ -18,7 +18,7 @@ use crate::event::{Failure, Reference};
 use crate::extract::covers;
 use crate::state::told_beside;
 use crate::template::{
-    Cause, Context, KEYCHAIN, Reading, References, Value, from_json, read_value, step_value, to_json,
+    Cause, Context, KEYCHAIN, Reading, References, Value, from_json, read_value, result_value, to_json,
 };
 
 /// Payloads at hand in this turn, by their sha256.
@@ -54,10 +54,10 @@ impl Scope<'_> {
             return self.keychain.cloned();
         }
         if let Some(set) = self.memory.running.get(name) {
-            return Some(from_json(set));
+            return Some(set.shown());
         }
         if let Some(output) = self.memory.results.get(name) {
-            return Some(step_value(output, false, None));
+            return Some(result_value(output.shown()));
         }
         let given = self.inputs.context.get(name)?;
         let json = self.whole_of(name, given);
@@ -97,7 +97,7 @@ impl Scope<'_> {
     pub(super) fn variables(&self) -> Option<Json> {
         let mut variables = self.inputs.context.get(VARIABLES)?.as_object()?.clone();
         let written = self.memory.set.keys().filter_map(|key| key.split('.').next());
-        variables.extend(written.filter_map(|name| Some((name.to_owned(), self.memory.running.get(name)?.clone()))));
+        variables.extend(written.filter_map(|name| Some((name.to_owned(), self.memory.running.get(name)?.json()))));
         Some(variables.into())
     }
 
@@ -231,18 +231,6 @@ fn entries(chunk: &Json) -> impl Iterator<Item = &Json> {
 /// Where the whole of an iteration's result is, when the entry has an extract.
 fn inner(entry: &Json) -> Option<Reference> {
     entry.get(2).and_then(|reference| serde::Deserialize::deserialize(reference).ok())
-}
-
-/// Writes a value into an object, making objects on the way.
-pub(super) fn assign(target: &mut Json, path: &[String], value: Json) {
-    let mut slot = target;
-    for name in path {
-        if !slot.is_object() {
-            *slot = Json::Object(serde_json::Map::new());
-        }
-        slot = &mut slot[name.as_str()];
-    }
-    *slot = value;
 }
 
 /// Reads payloads that were asked for.

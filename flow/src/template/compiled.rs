@@ -17,6 +17,7 @@ use super::error::{Cause, RenderError};
 use super::path::Path;
 use super::split::{Part, split};
 use super::value::{from_json, to_json, write_text};
+use super::written::{Written, written};
 use super::{Context, TEXT_BYTES, is_template};
 
 #[derive(Debug)]
@@ -85,6 +86,14 @@ impl Template {
             Kind::Lone { code, json } => self.evaluate(code, context).map(|value| native(value, *json)),
             Kind::Mixed(_) | Kind::Statements(_) => self.render_text(context).map(Value::from),
         }
+    }
+
+    /// What a lone expression gives, and its JSON text; nothing for other templates.
+    pub fn render_lone(&self, context: &Context) -> Result<Option<(Value, Written)>, RenderError> {
+        let Kind::Lone { code, json } = &self.kind else { return Ok(None) };
+        let value = native(self.evaluate(code, context)?, *json);
+        let written = written(&value).map_err(|cause| RenderError::new(&self.text, None, cause))?;
+        Ok(Some((value, written)))
     }
 
     pub fn render_json(&self, context: &Context) -> Result<Json, RenderError> {

@@ -12,10 +12,14 @@ use serde_json::Value as Json;
 
 use super::value::from_json;
 
-/// What rules see as `output`.
-pub fn envelope_value(envelope: &Json) -> Value {
-    let inner = from_json(envelope);
-    let data = inner.get_attr("data").unwrap_or_default();
+/// What rules see as `output`: its fields, and what the call answered in the place of `data`.
+pub fn envelope_value(fields: &Json, data: Value) -> Value {
+    let fields = from_json(fields);
+    let own = fields.try_iter().into_iter().flatten();
+    let inner = Value::from_pairs(own.map(|name| match name.as_str() {
+        Some("data") => (name, data.clone()),
+        _ => (name.clone(), fields.get_item(&name).unwrap_or_default()),
+    }));
     let is_answer = data.get_attr("status_code").is_ok_and(|status| status.is_number());
     let data = if is_answer { Value::from_object(Answer { inner: data }) } else { data };
     Value::from_object(Envelope { inner, data })
@@ -88,7 +92,7 @@ mod tests {
     use crate::template::{Context, Templates};
 
     fn render(data: Json, text: &str) -> Result<Json, String> {
-        let output = envelope_value(&json!({"status": "success", "data": data, "error": null}));
+        let output = envelope_value(&json!({"status": "success", "data": null, "error": null}), from_json(&data));
         let context = Context::new(0).with([("output", output)]);
         Templates::new().render_json(&json!(text), &context).map_err(|error| error.to_string())
     }

@@ -15,6 +15,7 @@ mod more;
 
 use super::environment::refusal;
 use super::value::{from_json, to_json, write_text};
+use super::written::written;
 use super::{TEXT_BYTES, VALUE_BYTES};
 
 /// The most items a filter makes out of nothing, and the widest indentation.
@@ -217,8 +218,10 @@ fn default(value: Value, other: Option<Value>, falsy: Option<bool>, options: Kwa
 
 fn tojson(value: Value, indent: Option<usize>, options: Kwargs) -> Result<String, Error> {
     let indent = named(indent, &options, "indent")?;
-    let json = to_json(&value).map_err(refusal)?;
-    indent.map_or_else(|| Ok(json.to_string()), |indent| pretty(&json, indent))
+    match indent {
+        None => Ok(written(&value).map_err(refusal)?.text),
+        Some(indent) => pretty(&to_json(&value).map_err(refusal)?, indent),
+    }
 }
 
 fn pretty(json: &Json, indent: usize) -> Result<String, Error> {

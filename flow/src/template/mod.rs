@@ -33,6 +33,7 @@ mod step;
 mod tree;
 mod unknown;
 mod value;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -50,10 +51,11 @@ pub(crate) use keychain::KEYCHAIN;
 pub use keychain::keychain;
 pub use minijinja::Value;
 pub use references::References;
-pub use step::{Reading, payload_address, payload_of, read_value, step_value};
+pub use step::{Reading, payload_address, payload_of, read_value, result_value, step_value};
 pub use tree::Tree;
 pub use unknown::{Unknown, unknown, unknown_in_guard};
 pub use value::{from_json, is_truthy, to_json};
+pub use written::{Written, written};
 
 use crate::cache::Cache;
 

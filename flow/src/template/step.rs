@@ -46,6 +46,16 @@ pub fn step_value(data: &Json, pipeline: bool, reference: Option<&Reference>) ->
     read_value(data, &Reading { pipeline, reference, ..Reading::default() })
 }
 
+/// The result of a tool, of which nothing but its data is known.
+pub fn result_value(data: Value) -> Value {
+    match data.kind() {
+        ValueKind::Seq | ValueKind::Map => {
+            Value::from_object(StepResult { inner: data, pipeline: false, by_shape: false, kept: None })
+        }
+        _ => data,
+    }
+}
+
 /// A step's result, read as it is meant.
 pub fn read_value(data: &Json, reading: &Reading<'_>) -> Value {
     let inner = match data {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::compiled::Template;
-use super::{Context, RenderError, Value, from_json, is_template};
+use super::{Context, RenderError, Value, Written, from_json, is_template};
 
 /// A JSON value whose texts, names of fields included, may be templates.
 #[derive(Debug)]
@@ -36,6 +36,14 @@ impl Tree {
 
     pub fn render(&self, context: &Context) -> Result<Json, RenderError> {
         render(&self.0, context)
+    }
+
+    /// The same as a value and its text, if it is what a lone expression gives; nothing for all else.
+    pub fn render_lone(&self, context: &Context) -> Result<Option<(Value, Written)>, RenderError> {
+        match &self.0 {
+            Node::Template(template) => template.render_lone(context),
+            _ => Ok(None),
+        }
     }
 
     /// The same, for those who give it to templates again.

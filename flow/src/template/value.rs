@@ -16,10 +16,10 @@ use super::kept::{self, Kept};
 use super::keychain;
 
 /// Deeper values than these are refused: nothing that reads JSON takes them.
-const DEPTH: usize = 128;
+pub(super) const DEPTH: usize = 128;
 
 /// What a value counts besides its text.
-const NODE: usize = 8;
+pub(super) const NODE: usize = 8;
 
 /// Texts that are false besides the empty one.
 const FALSE_TEXTS: [&str; 8] = ["false", "0", "no", "none", "null", "off", "{}", "[]"];
@@ -67,7 +67,7 @@ pub(crate) fn to_json_within(value: &Value, limit: usize) -> Result<Json, Cause>
     convert(value, &mut left, 0)
 }
 
-fn convert(value: &Value, left: &mut usize, depth: usize) -> Result<Json, Cause> {
+pub(super) fn convert(value: &Value, left: &mut usize, depth: usize) -> Result<Json, Cause> {
     take(left, NODE)?;
     if depth > DEPTH {
         return Err(Cause::Value);
@@ -109,16 +109,16 @@ fn convert(value: &Value, left: &mut usize, depth: usize) -> Result<Json, Cause>
     })
 }
 
-fn iterate(value: &Value) -> Result<impl Iterator<Item = Value> + use<>, Cause> {
+pub(super) fn iterate(value: &Value) -> Result<impl Iterator<Item = Value> + use<>, Cause> {
     value.try_iter().map_err(|error| Cause::Failed(error.to_string()))
 }
 
-fn take(left: &mut usize, bytes: usize) -> Result<(), Cause> {
+pub(super) fn take(left: &mut usize, bytes: usize) -> Result<(), Cause> {
     *left = left.checked_sub(bytes).ok_or(Cause::Value)?;
     Ok(())
 }
 
-fn number(value: &Value) -> Result<Number, Cause> {
+pub(super) fn number(value: &Value) -> Result<Number, Cause> {
     let given = if value.is_integer() {
         value.as_i64().map(Number::from).or_else(|| u64::try_from(value.clone()).ok().map(Number::from))
     } else {

@@ -376,6 +376,30 @@ fn messages_are_not_acknowledged_before_the_tools_after_the_poll() {
         let spec = list(vec![then(), poll(config.clone(), input)]);
         assert_eq!(run(&spec, context, &mut answers([Ok(json!(1))])).code(), None, "{config} is the last");
     }
+    let consume = |ack: &str| tool("t", json!({"kind": "nats", "config": {"operation": "js_consume", "ack": ack}}));
+    for (ack, refused) in [("{{ how }}", true), ("{{ not how }}", false)] {
+        let ran = run(&list(vec![consume(ack), then()]), json!({"how": true}), &mut answers([Ok(json!(1))]));
+        assert_eq!(ran.code(), refused.then_some("invalid_input"), "{ack}");
+    }
+}
+
+#[test]
+fn a_name_of_the_keychain_is_the_credential_it_stands_for() {
+    let config = json!({"auth": "{{ which }}", "query": "mydb"});
+    let mut spec = object(tool("t", json!({"kind": "postgres", "config": config, "input": {"auth": "mydb"}})));
+    spec["keychain"] = json!({"mydb": {"credential": "pg"}});
+    for (which, alias) in [("mydb", "pg"), ("other", "other")] {
+        let ran = run(&spec, json!({"which": which}), &mut answers([Ok(json!(1))]));
+        let given = ran.arguments(0);
+        assert_eq!((&given["auth"], &given["query"]), (&json!(alias), &json!("mydb")));
+        assert_eq!(given["input"]["auth"], "mydb", "an input is the step's own");
+    }
+    let config = json!({"plugin": {"path": "tools/transfer"}});
+    let input = json!({"source": {"auth": "mydb"}});
+    let mut spec = object(tool("t", json!({"kind": "wasm", "config": config, "input": input})));
+    spec["keychain"] = json!({"mydb": {"credential": "pg"}});
+    let ran = run(&spec, json!({}), &mut answers([Ok(json!(1))]));
+    assert_eq!(ran.arguments(0)["source"]["auth"], "pg", "by its path it is the same tool");
 }
 
 #[test]
