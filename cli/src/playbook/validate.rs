@@ -139,4 +139,11 @@ mod tests {
         assert!(lines.iter().any(|line| line.starts_with("a.yaml:7:")), "{lines:#?}");
         assert!(lines.last().is_some_and(|line| line.starts_with("✗ a.yaml: ")), "{lines:#?}");
     }
+    #[test]
+    fn a_playbook_without_a_path_is_told_once() {
+        let lost = checked(&GOOD.replace("extra: 1\n", "").replace("kind: noop", "kind: playbook"), false);
+        let lines = lost.lines(Paint::plain());
+        assert!(lost.playbook.is_none() && lost.problems.len() == 1, "{lines:#?}");
+        assert!(lines[0].contains("`path` or `catalog_id` is missing"), "{lines:#?}");
+    }
 }

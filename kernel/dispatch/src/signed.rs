@@ -23,9 +23,11 @@ impl Kernel {
         given: &[Envelope],
     ) -> Result<Vec<Envelope>, PushError> {
         let (path, version) = (&manifest.path, &manifest.version);
-        let known = self.catalog.entry(path, version).map(|entry| entry.attestations.clone()).unwrap_or_default();
+        let known = self.catalog.entry(path, version);
+        let there = known.is_some();
+        let known = known.map(|entry| entry.attestations.clone()).unwrap_or_default();
         let all = join(digest, &known, given)?;
-        self.signers.check(path, version, digest, &all)?;
+        self.signers.check(path, version, digest, &all).map_err(|unsigned| told(unsigned, there))?;
         Ok(all)
     }
 
@@ -38,6 +40,13 @@ impl Kernel {
 
     /// Why a pushed version is not served under this server's policy, if it is not.
     pub fn lacks_signature(&self, entry: &Entry) -> Option<Box<Unsigned>> {
-        self.signers.check(&entry.path, &entry.version, &entry.digest, &entry.attestations).err()
+        let checked = self.signers.check(&entry.path, &entry.version, &entry.digest, &entry.attestations);
+        checked.err().map(|unsigned| told(unsigned, true))
     }
+}
+
+/// A refusal advises to sign a version where it is only if it is there.
+fn told(mut unsigned: Box<Unsigned>, there: bool) -> Box<Unsigned> {
+    unsigned.there = there;
+    unsigned
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use noetl_contract::manifest::{Language, World};
 use noetl_contract::{CapabilitySet, Digest, Manifest, Tenant};
-use noetl_host::{FaultClass, Identity, Input, Interpreter, Module, PrepareError, Script};
+use noetl_host::{Fault, FaultClass, Identity, Input, Interpreter, Module, PrepareError, Script};
 use noetl_registry::{BytesAt, EntryFilter, Resolved, Selector};
 
 use crate::Kernel;
@@ -30,14 +30,27 @@ impl Kernel {
     /// Refuses source text that cannot even begin, or that has no function to call, which its interpreter says when it
     /// loads it: its author is here now, and whoever calls it first is not.
     ///
-    /// It is loaded without any capability, since nobody called it. One that asks for something while it loads is let be.
+    /// It is loaded without any capability, since nobody called it. One that asks for something of its own grant while it
+    /// loads is let be; one that asks for what no call of it would have is not.
     pub(crate) async fn must_load(&self, module: &Arc<Module>, manifest: &Manifest) -> Result<(), PushError> {
         let (path, version) = (manifest.path.clone(), manifest.version.clone());
         let tenant = path.owner().unwrap_or_else(Tenant::main);
+        let mut loaded = self.load_once(module, manifest, &tenant).await;
+        // The first sandbox of an interpreter is slower than the next: what is too slow is so twice.
+        if loaded.as_ref().is_err_and(|fault| fault.class == FaultClass::Timeout) {
+            loaded = self.load_once(module, manifest, &tenant).await;
+        }
+        let Some(why) = loaded.err().and_then(refusal) else { return Ok(()) };
+        let why = noetl_scrub::scrub_text_for(tenant.as_str(), &why).into_owned();
+        Err(PushError::SourceBroken { path, version, why })
+    }
+
+    /// Loads it in a sandbox of its own. What the interpreter says against the text is a fault of the text.
+    async fn load_once(&self, module: &Arc<Module>, manifest: &Manifest, tenant: &Tenant) -> Result<(), Fault> {
         let identity = Identity {
             tenant: tenant.clone(),
-            path: path.clone(),
-            version: version.clone(),
+            path: manifest.path.clone(),
+            version: manifest.version.clone(),
             call: "push".to_owned(),
             idempotency_key: String::new(),
             attempt: 1,
@@ -48,17 +61,10 @@ impl Kernel {
             input: Input::Nothing,
             script: Script::Live,
         };
-        let why = match self.host.call(module, call).await {
-            Ok(loaded) => match loaded.outcome {
-                Ok(_) => return Ok(()),
-                Err(failure) => failure.message,
-            },
-            Err(fault) if matches!(fault.class, FaultClass::Trap | FaultClass::Memory) => fault.message,
-            // Not a word about the text: a slow machine, or something that it may not do yet.
-            Err(_) => return Ok(()),
-        };
-        let why = noetl_scrub::scrub_text_for(tenant.as_str(), &why).into_owned();
-        Err(PushError::SourceBroken { path, version, why })
+        match self.host.call(module, call).await?.outcome {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(Fault::new(FaultClass::Trap, failure.message)),
+        }
     }
 
     fn languages(&self) -> Vec<String> {
@@ -136,6 +142,70 @@ impl Kernel {
                 Ok(made) => tracing::debug!(interpreter = %entry.path, made, "machine code is there"),
                 Err(error) => tracing::warn!(interpreter = %entry.path, %error, "cannot be compiled ahead"),
             }
+        }
+    }
+}
+
+/// What a denial says that comes only of loading without a grant. A fault has the text of its denial and nothing else.
+const OF_THE_PUSH: &str = "which this call does not grant";
+
+/// Why a text that did not load is refused; none where the fault is not the text's, or not one of its calls.
+///
+/// Waiting for memory and for a slot is not counted as loading, so that others keep the server busy is no timeout.
+fn refusal(fault: Fault) -> Option<String> {
+    let Fault { class, message } = fault;
+    match class {
+        FaultClass::Trap | FaultClass::Memory | FaultClass::Output | FaultClass::Quota => Some(message),
+        FaultClass::Timeout if message.contains("limits.wall_ms") => Some(
+            "loading alone took longer than `limits.wall_ms`: do not wait outside of the function, or raise \
+             `limits.wall_ms`"
+                .to_owned(),
+        ),
+        FaultClass::Timeout => Some(
+            "loading alone took longer than `limits.cpu_ms`: move work into the function, or raise `limits.cpu_ms`"
+                .to_owned(),
+        ),
+        FaultClass::Denied if message.contains(OF_THE_PUSH) => None,
+        FaultClass::Denied => {
+            Some(format!("{message}\nit is asked for while the text is loaded, so no call would come further"))
+        }
+        FaultClass::Skew | FaultClass::Fetch => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_contract::Capability;
+    use noetl_host::Denied;
+
+    use super::*;
+
+    fn refused(class: FaultClass, message: impl std::fmt::Display) -> Option<String> {
+        refusal(Fault::new(class, message.to_string()))
+    }
+
+    #[test]
+    fn a_text_that_no_call_could_load_is_refused() {
+        let slow = refused(FaultClass::Timeout, "the guest computed for longer than 9 ms (`limits.cpu_ms`)");
+        assert!(slow.is_some_and(|why| why.contains("raise `limits.cpu_ms`")));
+        let waits = refused(FaultClass::Timeout, "the call took longer than 9 ms (`limits.wall_ms`)");
+        assert!(waits.is_some_and(|why| why.contains("raise `limits.wall_ms`")));
+        let sockets = Denied::Refused { import: "wasi:sockets/tcp@0.2.0".to_owned(), instead: "use `http-client`" };
+        assert!(refused(FaultClass::Denied, sockets).is_some_and(|why| why.contains("is never available")));
+        let unasked = Denied::Unasked { capability: Capability::Kv, line: "capabilities = [\"kv\"]".to_owned() };
+        assert!(refused(FaultClass::Denied, unasked).is_some_and(|why| why.contains("capabilities = [\"kv\"]")));
+        for class in [FaultClass::Trap, FaultClass::Memory, FaultClass::Output, FaultClass::Quota] {
+            assert_eq!(refused(class, "why").as_deref(), Some("why"));
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_texts_fault_does_not_refuse_it() {
+        let import = "noetl:kv/kv@0.1.0".to_owned();
+        let granted = Denied::NotInCall { import, capability: Capability::Kv, granted: "none".to_owned() };
+        assert_eq!(refused(FaultClass::Denied, granted), None, "a call has what its manifest asks for");
+        for class in [FaultClass::Skew, FaultClass::Fetch] {
+            assert_eq!(refused(class, "the server is shutting down"), None);
         }
     }
 }

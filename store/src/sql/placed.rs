@@ -3,6 +3,9 @@
 //! Only where a list of values is given and the script has no `$1` of its own. The places are counted through the whole
 //! script, since that is how its author has put the list together. A script in this style writes `%%` for `%`, in quotes
 //! too.
+//!
+//! A list that a script does not use up was put together for another script, and running this one would put values where
+//! they do not belong: it is refused, before anything is done, by every database ([`check`]).
 
 use super::script::{Token, tokens};
 
@@ -38,6 +41,15 @@ pub fn numbered(script: &str) -> String {
         }
     }
     out
+}
+
+/// Refuses a list that goes beyond the last place of its script.
+pub(super) fn check(places: usize, given: usize) -> Result<(), String> {
+    match places {
+        _ if given <= places => Ok(()),
+        0 => Err(format!("the script has no place for values, and {given} parameters are given")),
+        places => Err(format!("the script has {places} places for values, and {given} parameters are given")),
+    }
 }
 
 /// Whether there is a place and no number.

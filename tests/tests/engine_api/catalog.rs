@@ -168,3 +168,58 @@ async fn the_catalog_is_listed_in_pages_and_bad_texts_are_refused() {
     register(&admin, &large).await.problem(413, "playbook_too_large");
     admin.get("/api/catalog/a//b").await.problem(400, "invalid_path");
 }
+
+/// Six credentials that nobody has, none of them in a plain `auth`.
+const UNKNOWN: &str = "\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: unknown, path: demo/unknown}
+keychain:
+  - {name: mydb, credential: declared_pg}
+  - {name: spare, credential: spare_pg}
+workflow:
+  - step: start
+    tool:
+      - {kind: http, url: \"https://example.com\", headers: {x: \"{{ keychain.nope.token }}\"}}
+      - {kind: nats, auth: {credential: bus}, operation: js_publish, subject: s}
+      - kind: transfer
+        source: {type: postgres, auth: from_pg, query: SELECT 1}
+        target: {type: postgres, auth: {credential: to_pg}, table: t}
+      - {kind: postgres, auth: mydb, query: SELECT 1}
+";
+
+#[tokio::test]
+async fn a_credential_that_is_missing_is_told_wherever_it_is_named() {
+    let server = server().await;
+    let admin = server.admin();
+    let warned = register(&admin, UNKNOWN).await.is(201).json();
+    let mut told: Vec<(&str, u64)> = Vec::new();
+    for warning in rows(&warned["warnings"]) {
+        let (message, line) = (warning["message"].as_str().unwrap_or_default(), warning["line"].as_u64().unwrap_or(0));
+        let name = message.strip_prefix("there is no credential `").and_then(|rest| rest.split('`').next());
+        told.push((name.unwrap_or(message), line));
+    }
+    let expected = [("spare_pg", 6), ("nope", 10), ("bus", 11), ("from_pg", 13), ("to_pg", 14), ("declared_pg", 15)];
+    assert_eq!(told, expected, "{warned}");
+}
+
+#[tokio::test]
+async fn a_field_that_another_one_calls_for_is_missed_at_registration() {
+    let server = server().await;
+    let admin = server.admin();
+    let target = json!({"type": "postgres", "auth": "pg", "table": "t"});
+    for (tool, says) in [
+        (json!({"kind": "artifact"}), "`result_ref` is missing for `action: get`"),
+        (json!({"kind": "nats", "operation": "kv_get", "key": "k"}), "`bucket` is missing for `operation: kv_get`"),
+        (
+            json!({"kind": "transfer", "source": {"type": "http"}, "target": target}),
+            "`url` is missing for `type: http`",
+        ),
+    ] {
+        let text = playbook("demo/lacking", json!([{"step": "start", "tool": tool}]));
+        let refused = register(&admin, &text).await.problem(422, "invalid_playbook");
+        assert!(refused["problems"].to_string().contains(says), "{refused}");
+    }
+    let input = json!({"kind": "artifact", "input": {"result_ref": "{{ fetch._ref }}"}});
+    register(&admin, &playbook("demo/given", json!([{"step": "start", "tool": input}]))).await.is(201);
+}

@@ -186,3 +186,43 @@ async fn a_kind_that_no_tool_serves_is_told_when_a_playbook_is_registered() {
     let ended = run(&server.admin(), "work/duckdb", json!({})).await;
     assert_eq!(ended["error"]["code"], "unknown_tool", "{ended}");
 }
+
+#[tokio::test]
+async fn a_loop_that_cannot_begin_is_a_failed_step_like_any_other() {
+    let server = server_with(&[]).await;
+    let admin = server.admin();
+    let told = json!({"kind": "noop", "result": "{{ each.status }}: {{ each.error.code }}"});
+    let over = |on_error: &str| {
+        json!([
+            {"step": "start", "tool": {"kind": "noop", "result": "text"}, "next": {"arcs": [{"step": "each"}]}},
+            {"step": "each", "spec": {"on_error": on_error}, "loop": {"in": "{{ start + 1 }}", "iterator": "n"},
+             "tool": {"kind": "noop"}, "next": {"arcs": [{"step": "end"}]}},
+            {"step": "end", "tool": told},
+        ])
+    };
+    let ended = completed(&admin, "work/over", over("continue")).await;
+    assert_eq!(ended["output"], "error: template", "{ended}");
+    register(&admin, &playbook("work/strict", over("fail"))).await.is(201);
+    let ended = run(&admin, "work/strict", json!({})).await;
+    assert_eq!((&ended["status"], &ended["error"]["code"]), (&json!("failed"), &json!("template")), "{ended}");
+}
+
+#[tokio::test]
+async fn a_child_that_is_not_waited_for_any_longer_is_told_so() {
+    let server = server_with(&[]).await;
+    let admin = server.admin();
+    register(&admin, &asks("work/asks")).await.is(201);
+    let sub = json!({"kind": "playbook", "path": "work/asks", "return_result": true, "timeout": "1s"});
+    let workflow = json!([
+        {"step": "start", "spec": {"on_error": "continue"}, "tool": sub, "next": {"arcs": [{"step": "end"}]}},
+        {"step": "end", "tool": {"kind": "noop", "result": "{{ start.error.message }}"}},
+    ]);
+    let ended = completed(&admin, "work/gave_up", workflow).await;
+    let parent = ended["execution_id"].as_str().expect("an id");
+    let child = children(&admin, parent).await.pop().expect("a child");
+    let told = ended["output"].as_str().unwrap_or_default();
+    assert!(told.contains(&format!("execution {child} did not end in time")), "{ended}");
+    until_status(&admin, &child, "CANCELLED").await;
+    let why = admin.get(&format!("/api/executions/{child}/why")).await.is(200).json();
+    assert!(why.to_string().contains("does not wait for it any longer"), "{why}");
+}

@@ -108,3 +108,35 @@ async fn a_batch_that_was_acknowledged_is_not_lost_with_the_server() {
     let rest = call(&api, "poll/rest", poll(&nats, json!({}))).await;
     assert_eq!(rest["count"], 0, "they were acknowledged");
 }
+
+#[tokio::test]
+async fn messages_that_later_tools_fail_on_are_not_acknowledged_before_them() {
+    let (nats, server) = stand().await;
+    let api = server.admin();
+    publish(&api, &nats, 2).await;
+    let consume = |ack: Value| {
+        let options = json!({"name": "came", "operation": "js_consume", "stream": "ORDERS", "consumer": "worker",
+                             "timeout_ms": 500, "ack": ack});
+        at(&nats, "nats", options)
+    };
+    let document = |tool: Value| {
+        let workflow = json!([{"step": "start", "tool": [tool, {"name": "then", "kind": "noop"}]}]);
+        let metadata = json!({"name": "early", "path": "poll/early"});
+        json!({"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": metadata, "workflow": workflow})
+    };
+    let by_path =
+        json!({"name": "came", "kind": "wasm", "plugin": "tools/subscription", "input": {"stream": "ORDERS"}});
+    for tool in [consume(json!(true)), by_path] {
+        let content = json!({"content": document(tool).to_string()});
+        let refused = api.post("/api/catalog/register", content).await.problem(422, "invalid_playbook");
+        assert!(refused["problems"].to_string().contains("the tools after it may still fail"), "{refused}");
+    }
+    // What a template says is known when it is called.
+    let tools = json!([consume(json!("{{ 1 == 1 }}")), {"name": "then", "kind": "noop"}]);
+    let ended = run(&api, "poll/told", json!([{"step": "start", "tool": tools}])).await;
+    assert_eq!(ended["error"]["code"], "invalid_input", "{ended}");
+    let ack = at(&nats, "subscription", json!({"name": "ack", "operation": "ack", "ack_ids": "{{ came.ack_ids }}"}));
+    let tools = json!([consume(json!(false)), {"name": "then", "kind": "noop"}, ack]);
+    let ended = run(&api, "poll/later", json!([{"step": "start", "tool": tools}])).await;
+    assert_eq!(ended["output"]["ack"]["acked"], 2, "{ended}");
+}

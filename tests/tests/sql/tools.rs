@@ -277,3 +277,32 @@ async fn rows_are_moved_between_databases_altogether_or_not_at_all() {
     let refused = scene.run("sql/other", other).await;
     assert!(failed(&refused).0 == code && failed(&refused).1.contains(message), "{refused}");
 }
+
+#[tokio::test]
+async fn a_name_of_the_keychain_stands_for_its_credential() {
+    let scene = Scene::start().await;
+    let query = |auth: Value| json!({"kind": "postgres", "auth": auth, "query": "SELECT 1 AS one"});
+    let copy = json!({
+        "kind": "transfer", "mode": "append",
+        "source": {"type": "postgres", "auth": "mydb", "query": "SELECT 7 AS id"},
+        "target": {"type": "postgres", "auth": {"credential": "mydb"}, "table": "copied"},
+    });
+    let made = json!({"kind": "postgres", "auth": "mydb", "command": "CREATE TABLE copied (id int)"});
+    let claim = json!({"kind": "postgres", "auth": "mydb", "claim": "DELETE FROM copied RETURNING id"});
+    let document = json!({
+        "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "keychain", "path": "sql/keychain"},
+        "keychain": [{"name": "mydb", "credential": "pg"}], "workload": {"which": "mydb"},
+        "workflow": [
+            {"step": "start", "next": {"arcs": [{"step": "each"}]},
+             "tool": [query(json!("mydb")), query(json!("{{ which }}")), query(json!({"credential": "mydb"})), made, copy]},
+            {"step": "each", "loop": {"cursor": claim, "iterator": "row"},
+             "tool": {"kind": "noop", "result": "{{ row.id }}"}},
+        ],
+    });
+    let api = scene.api();
+    let content = json!({"content": document.to_string()});
+    let registered = api.post("/api/catalog/register", content).await.is(201).json();
+    assert_eq!(registered["warnings"], json!([]), "the wallet has it");
+    let ended = api.post("/api/execute?wait=120", json!({"path": "sql/keychain"})).await.is(200).json();
+    assert_eq!(output(&ended)["results"], json!([7]), "{ended}");
+}

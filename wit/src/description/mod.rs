@@ -10,7 +10,7 @@
 //!
 //! Invariant: a [`Description`] that was read has a summary, and none of its names twice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -72,6 +72,13 @@ pub struct Field {
     /// Whether a step has to write it. In a group, one of the group has to be written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
+    /// Other fields, and the values of them for which a step has to write this one: `{"operation": ["get", "put"]}`. All have
+    /// to hold; a value that is known only when the step runs holds for nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub required_when: BTreeMap<String, Vec<Value>>,
+    /// Fields that a map has to have in it; `required` and `required_when` of them count, and others may be there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<Field>,
     /// What counts when it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
@@ -150,6 +157,8 @@ pub enum DescriptionError {
     Twice(String),
     #[error("the description has no `{0}`")]
     Empty(&'static str),
+    #[error("the description requires a field when `{0}` is something, and has no field `{0}`")]
+    Nobody(String),
     #[error("the description has more than {MAX_FIELDS} fields")]
     TooMany,
 }
@@ -176,6 +185,8 @@ impl Description {
                 return Err(DescriptionError::Twice(name.to_owned()));
             }
         }
+        check_conditions(&self.fields)?;
+        self.fields.iter().try_for_each(|field| check_conditions(&field.within))?;
         if known.len() > MAX_FIELDS { Err(DescriptionError::TooMany) } else { Ok(()) }
     }
 
@@ -195,6 +206,53 @@ impl Field {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
     }
+}
+
+/// A field is required because of fields that are there.
+fn check_conditions(fields: &[Field]) -> Result<(), DescriptionError> {
+    let is_known = |name: &str| fields.iter().flat_map(Field::names).any(|known| known == name);
+    let mut others = fields.iter().flat_map(|field| field.required_when.keys());
+    others.find(|name| !is_known(name)).map_or(Ok(()), |name| Err(DescriptionError::Nobody(name.clone())))
+}
+
+impl Field {
+    /// For people: when a step has to write it, and what has to be in it. Sentences, each with a space before it.
+    pub fn requirements(&self) -> String {
+        let mut text = self.conditions().map(|when| format!(" Required when {when}.")).unwrap_or_default();
+        // Of a group, one has to be there.
+        let same =
+            |one: &Field, other: &Field| one.name == other.name || one.one_of.is_some() && one.one_of == other.one_of;
+        let first =
+            |field: &&Field| self.within.iter().find(|other| same(other, field)).is_some_and(|other| other == *field);
+        let needed = self.within.iter().filter(first).filter_map(|field| {
+            let group = self.within.iter().filter(|other| same(other, field));
+            let names = group.map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(" or ");
+            match field.conditions() {
+                Some(when) => Some(format!("{names} when {when}")),
+                None => field.required.then_some(names),
+            }
+        });
+        let needed: Vec<String> = needed.collect();
+        if !needed.is_empty() {
+            text.push_str(&format!(" Required in it: {}.", needed.join("; ")));
+        }
+        text
+    }
+
+    /// What has to be so that it has to be written.
+    fn conditions(&self) -> Option<String> {
+        let one = |(name, values): (&String, &Vec<Value>)| {
+            let words: Vec<String> = values.iter().map(|value| format!("`{}`", bare(value))).collect();
+            format!("`{name}` is {}{}", if words.len() > 1 { "one of " } else { "" }, words.join(", "))
+        };
+        let all: Vec<String> = self.required_when.iter().map(one).collect();
+        (!all.is_empty()).then(|| all.join(" and "))
+    }
+}
+
+/// A value without the quotes of a text.
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Type {

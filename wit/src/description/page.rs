@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Description, Field};
+use super::{Description, Field, bare};
 
 impl Description {
     /// A section under the heading `kind`.
@@ -44,17 +44,14 @@ fn row(field: &Field) -> String {
     };
     let mut doc = field.doc.clone();
     if !field.choices.is_empty() {
-        let choices: Vec<String> = field.choices.iter().map(|choice| format!("`{}`", plain(choice))).collect();
+        let choices: Vec<String> = field.choices.iter().map(|choice| format!("`{}`", bare(choice))).collect();
         let _ = write!(doc, " One of {}.", choices.join(", "));
     }
+    doc.push_str(&field.requirements());
     if let Some(group) = &field.one_of {
         let _ = write!(doc, " Only one of the fields for the {group}.");
     }
     format!("| {} | {} | {default} | {} |\n", names.join(", "), field.types, cell(&doc))
-}
-
-fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Text in a table: its lines are one line, and a bar ends no cell.

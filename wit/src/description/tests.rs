@@ -31,6 +31,7 @@ fn field(name: &str, given: Given) -> UsedField {
         path: format!("workflow[0].tool.{name}"),
         given,
         literal: None,
+        within: None,
         ours: false,
     }
 }
@@ -82,6 +83,56 @@ fn what_is_required_is_missed_unless_something_supplies_it() {
         "{found:?}"
     );
     assert_eq!(problems(&Use { open: true, ..used(vec![]) }, &own, false).len(), 1, "whatever the input is");
+}
+
+#[test]
+fn what_is_required_for_a_value_of_another_field_is_missed_when_that_value_is_known() {
+    let text = r#"{"summary": "x", "fields": [
+        {"name": "operation", "default": "get", "doc": ""},
+        {"name": "bucket", "required_when": {"operation": ["get", "put"]}, "doc": "which"},
+        {"name": "subject", "required_when": {"operation": ["publish"]}, "doc": "where"}]}"#;
+    let tool = Description::read(text).expect("a description");
+    let operation = |given, literal: Option<Value>| UsedField { literal, ..field("operation", given) };
+    let says = |used: &Use| problems(used, &tool, true).into_iter().map(|one| one.message).collect::<Vec<_>>();
+    let missing = |operation: &str| vec![format!("`bucket` is missing for `operation: {operation}`: which")];
+    assert_eq!(says(&used(vec![])), missing("get"), "which is what counts when nothing is written");
+    assert_eq!(says(&used(vec![operation(Given::Text, Some(json!("put")))])), missing("put"));
+    let publish = operation(Given::Text, Some(json!("publish")));
+    assert_eq!(says(&used(vec![publish])), ["`subject` is missing for `operation: publish`: where"]);
+    assert_eq!(says(&used(vec![operation(Given::Template, None)])), Vec::<String>::new(), "who knows");
+    assert_eq!(says(&used(vec![operation(Given::Text, Some(json!("list")))])), Vec::<String>::new());
+    assert_eq!(says(&used(vec![field("bucket", Given::Template)])), Vec::<String>::new());
+    for handed in ["operation", "bucket"] {
+        assert_eq!(says(&Use { inputs: vec![handed.to_owned()], ..used(vec![]) }), Vec::<String>::new(), "{handed}");
+    }
+    assert!(
+        tool.markdown("x").contains("which Required when `operation` is one of `get`, `put`."),
+        "{}",
+        tool.markdown("x")
+    );
+    let nobody = text.replace(r#"{"operation": ["publish"]}"#, r#"{"action": ["publish"]}"#);
+    assert!(Description::read(&nobody).expect_err("refused").to_string().contains("no field `action`"));
+}
+
+#[test]
+fn what_a_map_has_to_have_in_it_is_missed() {
+    let text = r#"{"summary": "x", "fields": [{"name": "source", "type": "map", "doc": "where from", "within": [
+        {"name": "type", "aliases": ["kind"], "required": true, "doc": "which"},
+        {"name": "url", "required_when": {"type": ["http"]}, "doc": "where"}]}]}"#;
+    let tool = Description::read(text).expect("a description");
+    let says = |within: Option<Vec<UsedField>>| {
+        let source = UsedField { within, ..field("source", Given::Map) };
+        let found = problems(&used(vec![source]), &tool, true).into_iter();
+        found.map(|one| (one.path, one.message)).collect::<Vec<_>>()
+    };
+    let at = |message: &str| vec![("workflow[0].tool.source".to_owned(), message.to_owned())];
+    let http = || UsedField { literal: Some(json!("http")), ..field("kind", Given::Text) };
+    assert_eq!(says(Some(vec![])), at("`type` is missing: which"));
+    assert_eq!(says(Some(vec![http()])), at("`url` is missing for `type: http`: where"));
+    assert_eq!(says(Some(vec![http(), field("url", Given::Template), field("more", Given::Text)])), []);
+    assert_eq!(says(None), [], "nothing is known of what is in it");
+    let page = tool.markdown("x");
+    assert!(page.contains("where from Required in it: `type`; `url` when `type` is `http`."), "{page}");
 }
 
 #[test]

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Description, Field, Type, Types};
+use super::{Description, Field, Type, Types, bare};
 use crate::manifest::errors::nearest;
 
 /// The most problems that are reported; further ones of a document are no news.
@@ -49,6 +49,9 @@ pub struct UsedField {
     /// The value itself, if it is a short one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub literal: Option<Value>,
+    /// What is written in it, if it is a map and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Vec<UsedField>>,
     /// Whether the language gives the field a meaning of its own, besides what it means to the tool.
     #[serde(default)]
     pub ours: bool,
@@ -94,7 +97,10 @@ pub fn problems(used: &Use, tool: &Description, strict: bool) -> Vec<Problem> {
     let mut found = Vec::new();
     for field in &used.fields {
         match tool.field(&field.name) {
-            Some(known) => found.extend(check.value(field, known)),
+            Some(known) => {
+                found.extend(check.value(field, known));
+                found.extend(check.inside(field, known));
+            }
             None if field.ours || tool.open => {}
             None => found.push(check.unknown(field)),
         }
@@ -119,19 +125,32 @@ pub fn absent(used: &Use) -> Problem {
     }
 }
 
-/// Fields that name a credential, and the names, as far as they are known before the step runs.
-pub fn credentials(used: &Use) -> impl Iterator<Item = (&UsedField, &str)> {
-    let fields = used.fields.iter().filter(|field| matches!(field.name.as_str(), "auth" | "credential"));
-    fields
-        .filter_map(|field| Some((field, field.literal.as_ref()?.as_str()?.trim())))
-        .filter(|(_, name)| !name.is_empty())
+/// One place in a playbook that names a credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedCredential {
+    /// Its alias.
+    pub name: String,
+    /// The kind of tool that is to use it; empty if that is not known.
+    #[serde(default)]
+    pub kind: String,
+    pub line: u32,
+    pub column: u32,
+    /// As in `workflow[2].tool.auth`.
+    pub path: String,
 }
 
 /// That the wallet has no such credential. A payload may name another one, and one may be added: it is a warning.
-pub fn no_credential(field: &UsedField, kind: &str, name: &str) -> Problem {
-    let message = format!("there is no credential `{name}`: the step fails until the wallet has it");
-    let types = if matches!(kind, "postgres" | "nats") { format!(" --type {kind}") } else { String::new() };
-    at(field, Severity::Warning, message, Some(format!("`noetl credential add {name}{types}` adds it")))
+pub fn no_credential(named: &NamedCredential) -> Problem {
+    let NamedCredential { name, kind, line, column, path } = named;
+    let types = if matches!(kind.as_str(), "postgres" | "nats") { format!(" --type {kind}") } else { String::new() };
+    Problem {
+        severity: Severity::Warning,
+        line: *line,
+        column: *column,
+        path: path.clone(),
+        message: format!("there is no credential `{name}`: the step fails until the wallet has it"),
+        suggestion: Some(format!("`noetl credential add {name}{types}` adds it")),
+    }
 }
 
 struct Check<'a> {
@@ -195,7 +214,7 @@ impl Check<'_> {
         }
         let mut told: Vec<&str> = Vec::new();
         let mut found = Vec::new();
-        for field in self.tool.fields.iter().filter(|field| field.required && field.default.is_none()) {
+        for field in self.tool.fields.iter().filter(|field| self.requires(field)) {
             let group: Vec<&Field> = match field.one_of.as_deref() {
                 Some(group) if told.contains(&group) => continue,
                 Some(group) => {
@@ -214,11 +233,52 @@ impl Check<'_> {
                 line: *line,
                 column: *column,
                 path: path.clone(),
-                message: format!("{} is missing: {}", names.join(" or "), field.doc),
+                message: format!("{} is missing{}: {}", names.join(" or "), self.because(field), field.doc),
                 suggestion: group.iter().find_map(|field| self.misplaced(field)),
             });
         }
         found
+    }
+
+    /// What a map lacks. Other fields than those that are listed may well be in it.
+    fn inside(&self, field: &UsedField, known: &Field) -> Vec<Problem> {
+        let Some(fields) = field.within.clone().filter(|_| !known.within.is_empty()) else { return Vec::new() };
+        let (path, inputs) = (field.path.clone(), Vec::new());
+        let used =
+            Use { path, line: field.line, column: field.column, fields, inputs, open: false, ..self.used.clone() };
+        let tool = Description { fields: known.within.clone(), reads_input: false, ..self.tool.clone() };
+        Check { used: &used, tool: &tool, doubt: self.doubt }.missing()
+    }
+
+    fn requires(&self, field: &Field) -> bool {
+        field.default.is_none() && (field.required || self.is_called_for(field))
+    }
+
+    /// Whether what the step says elsewhere makes the field one it cannot do without.
+    fn is_called_for(&self, field: &Field) -> bool {
+        let mut conditions = field.required_when.iter();
+        let holds = |(name, values): (&String, &Vec<Value>)| {
+            self.known(name).is_some_and(|known| values.iter().any(|value| same(value, known)))
+        };
+        !field.required_when.is_empty() && conditions.all(holds)
+    }
+
+    /// What a field is, if that is known before the step runs: as it is written, or what counts when it is left out.
+    fn known(&self, name: &str) -> Option<&Value> {
+        let field = self.tool.field(name)?;
+        let mut written = self.used.fields.iter().filter(|used| used.given != Given::Nothing);
+        match written.find(|used| is(field, &used.name)) {
+            Some(used) => used.literal.as_ref(),
+            None if self.tool.reads_input && self.handed(field).is_some() => None,
+            None => field.default.as_ref(),
+        }
+    }
+
+    /// What of the step calls for a field that is not always required.
+    fn because(&self, field: &Field) -> String {
+        let said = |name: &String| Some(format!("`{name}: {}`", bare(self.known(name)?)));
+        let all: Vec<String> = field.required_when.keys().filter_map(said).collect();
+        if field.required || all.is_empty() { String::new() } else { format!(" for {}", all.join(" and ")) }
     }
 
     fn supplies(&self, field: &Field) -> bool {
@@ -281,8 +341,4 @@ fn same(choice: &Value, literal: &Value) -> bool {
         (Some(choice), Some(literal)) => choice.eq_ignore_ascii_case(literal.trim()),
         _ => choice == literal,
     }
-}
-
-fn bare(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -15,13 +15,21 @@ pub struct Problem {
     pub suggestion: Option<String>,
 }
 
+impl Problem {
+    /// How it is told of a manifest that stands in another file than `plugin.toml`, with line and column there. What is
+    /// wrong may stand nowhere in that file, where part of the manifest was made up for it.
+    pub fn in_file(&self, file: &str, place: Option<(usize, usize)>) -> String {
+        let place = place.map_or_else(|| file.to_owned(), |(line, column)| format!("{file}:{line}:{column}"));
+        match &self.suggestion {
+            Some(suggestion) => format!("{place}: {}: {suggestion}", self.message),
+            None => format!("{place}: {}", self.message),
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "plugin.toml:{}:{}: {}", self.line, self.column, self.message)?;
-        match &self.suggestion {
-            Some(suggestion) => write!(f, ": {suggestion}"),
-            None => Ok(()),
-        }
+        f.write_str(&self.in_file("plugin.toml", Some((self.line, self.column))))
     }
 }
 

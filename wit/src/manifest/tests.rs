@@ -110,6 +110,15 @@ fn all_problems_of_a_file_are_reported_with_their_places() {
 }
 
 #[test]
+fn a_problem_is_told_of_the_file_it_is_in() {
+    let problem = only_problem(&format!("{SMALLEST}[limits]\ncpu_ms = 0\n"));
+    assert!(problem.to_string().starts_with("plugin.toml:5:10: "), "{problem}");
+    assert!(problem.in_file("a.py", Some((9, 12))).starts_with("a.py:9:12: "));
+    assert!(problem.in_file("a.py", None).starts_with("a.py: "));
+    assert!(problem.in_file("a.py", None).ends_with("use 1 to 600000"));
+}
+
+#[test]
 fn an_unknown_key_is_an_error_that_says_where_the_option_lives() {
     let in_wrong_table = only_problem(&format!("cpu_ms = 5\n{SMALLEST}"));
     assert_eq!(in_wrong_table.suggestion.as_deref(), Some("it belongs into the table `[limits]`"));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use noetl_contract::Tenant;
 use noetl_contract::description::Description;
-use noetl_contract::description::uses::{self, Use, problems};
+use noetl_contract::description::uses::{self, NamedCredential, Use, problems};
 use noetl_registry::Actor;
 use noetl_registry::playbooks::{PlaybookError, PlaybookInfo, PlaybookPath};
 use serde::Deserialize;
@@ -53,6 +53,9 @@ struct Checked {
     /// Where it calls which tool. Another version may say it in another way, which is then not understood and no more.
     #[serde(default)]
     uses: Vec<Value>,
+    /// Where it names which credential, likewise.
+    #[serde(default)]
+    credentials: Vec<Value>,
     /// Tools that the engine runs itself, as they describe themselves.
     #[serde(default)]
     kinds: BTreeMap<String, Value>,
@@ -61,6 +64,10 @@ struct Checked {
 impl Checked {
     fn uses(&self) -> Vec<Use> {
         self.uses.iter().filter_map(|one| Use::deserialize(one).ok()).collect()
+    }
+
+    fn credentials(&self) -> Vec<NamedCredential> {
+        self.credentials.iter().filter_map(|one| NamedCredential::deserialize(one).ok()).collect()
     }
 
     fn kinds(&self) -> BTreeMap<String, Description> {
@@ -122,26 +129,13 @@ impl Engine {
 
     /// Credentials that the playbook names and the tenant does not have; each is told where it is named first.
     async fn missing_credentials(&self, tenant: &Tenant, checked: &Checked) -> Vec<uses::Problem> {
-        // Code names credentials where it uses them.
-        let mut all = checked.uses();
-        all.retain(|used| !matches!(used.kind.as_str(), "python" | "javascript"));
-        let Some(kernel) = self.kernel.upgrade() else { return Vec::new() };
-        if all.iter().all(|used| uses::credentials(used).next().is_none()) {
-            return Vec::new();
-        }
+        let all = checked.credentials();
+        let Some(kernel) = self.kernel.upgrade().filter(|_| !all.is_empty()) else { return Vec::new() };
         // A wallet that cannot be read says so when it is used.
         let Ok(kept) = kernel.wallet().list(Some(tenant.clone())).await else { return Vec::new() };
         let mut known: BTreeSet<&str> = kept.iter().map(|record| record.alias.as_str()).collect();
-        let mut found = Vec::new();
-        for used in &all {
-            for (field, name) in uses::credentials(used) {
-                if known.insert(name) {
-                    found.push(uses::no_credential(field, &used.kind, name));
-                }
-            }
-        }
-        found.truncate(uses::MOST);
-        found
+        let missing = all.iter().filter(|named| known.insert(&named.name));
+        missing.take(uses::MOST).map(uses::no_credential).collect()
     }
 
     async fn read(&self, text: &str, strict: bool) -> Result<Checked, EngineError> {

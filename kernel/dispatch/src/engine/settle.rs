@@ -187,7 +187,7 @@ impl Shard {
             self.bear(execution, &tenant, child, next);
         }
         for orphan in decided.orphaned {
-            let reason = format!("its parent {execution} was cancelled");
+            let reason = unwanted(execution, decided.ended.as_ref().map(|ended| ended.status.as_str()));
             let cancel = Cancel { reason, requested_by: "server".to_owned() };
             next.push(Queued::derived(ExecutionId(orphan), tenant.clone(), Happening::Cancel(cancel)));
         }
@@ -319,4 +319,30 @@ fn record(cycle: &mut Cycle, live: &mut Live, execution: ExecutionId, decided: &
     pending.ends |= decided.ended.is_some();
     pending.decided_by = decided_by;
     live.last_event - before
+}
+
+/// Why a child is cancelled that nobody waits for. `ended`: how its parent has ended, if it has. A step can give up waiting,
+/// because its time is over or its worker is lost, while the parent goes on.
+fn unwanted(parent: ExecutionId, ended: Option<&str>) -> String {
+    match ended {
+        Some("cancelled") => format!("its parent {parent} was cancelled"),
+        Some(status) => format!("its parent {parent} has ended: {status}"),
+        None => format!("the step of {parent} that started it does not wait for it any longer"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_told_why_nobody_waits_for_it() {
+        for (ended, said) in [
+            (Some("cancelled"), "its parent 7 was cancelled"),
+            (Some("failed"), "its parent 7 has ended: failed"),
+            (None, "the step of 7 that started it does not wait for it any longer"),
+        ] {
+            assert_eq!(unwanted(ExecutionId(7), ended), said);
+        }
+    }
 }

@@ -66,8 +66,11 @@ fn place_v6(address: Ipv6Addr) -> Place {
     if [first, second, third] == LOCAL_NAT64 {
         return place_translated(address);
     }
+    if [first, second] == TEREDO {
+        return place_tunnelled(address);
+    }
     let global = (first & 0xe000) == 0x2000;
-    // Protocol assignments, among them Teredo and benchmarking, and both ranges for documentation.
+    // Protocol assignments, among them benchmarking, and both ranges for documentation.
     let reserved = (first == 0x2001 && (second < 0x0200 || second == 0x0db8)) || (first == 0x3fff && second < 0x1000);
     if global && !reserved { Place::Public } else { Place::Private }
 }
@@ -87,6 +90,19 @@ fn place_translated(address: Ipv6Addr) -> Place {
     let readings = [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]];
     let leads_to = |at: [usize; 4]| place_v4(Ipv4Addr::from(at.map(|at| octets[at])));
     let to_credentials = readings.into_iter().any(|reading| leads_to(reading) == Place::Metadata);
+    if to_credentials { Place::Metadata } else { Place::Private }
+}
+
+/// Prefix of Teredo, which carries IPv6 in packets of IPv4.
+const TEREDO: [u16; 2] = [0x2001, 0];
+
+/// Such an address names two hosts of IPv4: the server that opens the tunnel, and the client at its end, whose bits are
+/// inverted. A packet goes to both, so the worse of the two counts. That both are public does not make the address so: it
+/// is of a reserved range still.
+fn place_tunnelled(address: Ipv6Addr) -> Place {
+    let [_, _, server_high, server_low, _, _, client_high, client_low] = address.segments();
+    let ends = [pair(server_high, server_low), pair(!client_high, !client_low)];
+    let to_credentials = ends.into_iter().any(|end| place_v4(end) == Place::Metadata);
     if to_credentials { Place::Metadata } else { Place::Private }
 }
 
@@ -140,6 +156,10 @@ mod tests {
             "64:ff9b:1::10.0.0.1",
             "64:ff9b:1:808:8:800::",
             "2001::1",
+            // Teredo: by its server, by its client, and where both are public.
+            "2001:0:a00:1::f7f7:f7f7",
+            "2001:0:808:808::80ff:fffe",
+            "2001:0:808:808::f7f7:f7f7",
             "2001:2::1",
             "3fff::1",
             "4000::1",
@@ -182,10 +202,22 @@ mod tests {
             "64:ff9b:1:a9:fe:a9fe::",
             "64:ff9b:1:0:a9:fea9:fe00::",
             "2002:a9fe:a9fe::1",
+            // Teredo: as the server, and as the client with its bits inverted.
+            "2001:0:a9fe:a9fe::f7f7:f7f7",
+            "2001:0:808:808::5601:5601",
+            "2001:0:808:808:8000:63bf:57c0:7eef",
         ] {
             assert_eq!(place(metadata.parse().expect("an address")), Place::Metadata, "{metadata}");
         }
-        for network in ["127.0.0.1", "10.0.0.1", "fd00::1", "::1", "fd20:ce::1", "64:ff9b:1:808:8:800::"] {
+        for network in [
+            "127.0.0.1",
+            "10.0.0.1",
+            "fd00::1",
+            "::1",
+            "fd20:ce::1",
+            "64:ff9b:1:808:8:800::",
+            "2001:0:808:808::f7f7:f7f7",
+        ] {
             assert_eq!(place(network.parse().expect("an address")), Place::Private, "{network}");
         }
     }

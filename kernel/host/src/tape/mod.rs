@@ -27,6 +27,7 @@ use serde_json::Value;
 use crate::error::{Fault, FaultClass};
 use crate::state::CallState;
 
+pub use objects::{LARGEST_CONTENT, left_out};
 pub use start::Start;
 pub(crate) use values::{Taped, named};
 pub use values::{bytes_of, bytes_value};
@@ -145,6 +146,9 @@ impl CallState {
                 return Err(self.meter.fail(FaultClass::Trap, text));
             }
         };
+        if let Some(size) = left_out(&answer) {
+            return Err(self.no_content(call, size));
+        }
         self.recorded(call, with(), answer.clone())?;
         Ok(Some(answer))
     }
@@ -164,6 +168,16 @@ impl CallState {
         }
         let text = format!("a call that uses `{call}` can be neither recorded nor played");
         Err(self.meter.fail(FaultClass::Trap, text))
+    }
+
+    /// To record it again gives the same case: only a call that asks for less gives another.
+    fn no_content(&mut self, call: &str, size: u64) -> Fault {
+        let text = format!(
+            "the case has only the digest of what `{call}` answered ({size} bytes), because contents above {} MiB are not \
+             written down: record a call that asks for less, or remove this case",
+            LARGEST_CONTENT >> 20
+        );
+        self.meter.fail(FaultClass::Trap, text)
     }
 
     fn no_answer(&mut self, call: &str) -> Fault {

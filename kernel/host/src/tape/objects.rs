@@ -11,8 +11,9 @@ use crate::bindings::noetl::objects::objects as wit;
 use crate::caps::payload::Payload;
 use crate::state::CallState;
 
-/// Larger contents are written down by size and digest only; a case with such a one cannot be played.
-const LARGEST_CONTENT: u64 = 1 << 20;
+/// Larger contents are written down by size and digest only. A case in which the host answered with such a one cannot be
+/// played; what the plugin itself handed over is compared by its digest.
+pub const LARGEST_CONTENT: u64 = 1 << 20;
 
 /// A payload with its content.
 pub(super) async fn content(payloads: Payloads, payload: &Payload) -> Value {
@@ -23,6 +24,19 @@ pub(super) async fn content(payloads: Payloads, payload: &Payload) -> Value {
         return json!({ "media_type": media_type, "content": bytes_value(&bytes) });
     }
     json!({ "media_type": media_type, "size": size, "digest": payload.digest().hex() })
+}
+
+/// The size of a content that an answer has only the digest of, if there is one. What is told of a stored object has a
+/// digest too, and its key beside it.
+pub fn left_out(answer: &Value) -> Option<u64> {
+    match answer {
+        Value::Array(items) => items.iter().find_map(left_out),
+        Value::Object(fields) => match (fields.get("size"), fields.get("digest"), fields.get("media_type")) {
+            (Some(size), Some(_), Some(_)) if fields.len() == 3 => size.as_u64(),
+            _ => fields.values().find_map(left_out),
+        },
+        _ => None,
+    }
 }
 
 impl CallState {
@@ -89,5 +103,28 @@ impl CallState {
         let answer = self.delete_live(key).await?;
         self.recorded(CALL, with, answer.write())?;
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_content_that_is_left_out_is_found_in_every_answer_that_can_have_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let payloads = Payloads::open(folder.path()).expect("opens");
+        let of = async |size: u64| {
+            let bytes = Bytes::from(vec![b'a'; usize::try_from(size).expect("small")]);
+            content(payloads.clone(), &Payload::memory(bytes, "text/plain")).await
+        };
+        let (whole, large) = (of(LARGEST_CONTENT).await, of(LARGEST_CONTENT + 1).await);
+        for (body, size) in [(whole, None), (large, Some(LARGEST_CONTENT + 1))] {
+            assert_eq!(left_out(&json!({ "ok": body })), size);
+            assert_eq!(left_out(&json!({ "ok": { "status": 200, "headers": [{ "size": "1" }], "body": body } })), size);
+            assert_eq!(left_out(&json!({ "ok": [{ "rows": { "table": body } }] })), size);
+        }
+        let stored = json!({ "key": "a", "size": 9, "digest": "00", "media_type": "text/plain" });
+        assert_eq!(left_out(&json!({ "ok": [stored] })), None);
     }
 }

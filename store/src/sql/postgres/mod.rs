@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::script::{Token, statements, tokens};
-use super::{Done, Parameters, Request, SqlError, check_tables, listed, named};
+use super::{Done, Parameters, Request, SqlError, check_tables, listed, named, placed};
 use crate::payloads::Payloads;
 
 mod kept;
@@ -72,6 +72,7 @@ fn split(request: &Request) -> Result<Vec<Statement<'_>>, SqlError> {
     if request.script.contains('\0') {
         return Err(SqlError::Invalid("there is a zero byte in the script".to_owned()));
     }
+    let doubled = matches!(request.parameters, Parameters::Named(_)) && named::doubles_percent(&request.script);
     let statement = |(place, text): (usize, &str)| {
         let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
         Ok(match &request.parameters {
@@ -82,13 +83,18 @@ fn split(request: &Request) -> Result<Vec<Statement<'_>>, SqlError> {
                 Statement { number, text, values, places }
             }
             Parameters::Named(fields) => {
-                let (text, values) = named::numbered(text, fields)
+                let (text, values) = named::numbered(text, fields, doubled)
                     .map_err(|reason| SqlError::Invalid(format!("statement {number}: {reason}")))?;
                 Statement { number, text, values, places: Vec::new() }
             }
         })
     };
-    texts.into_iter().enumerate().map(statement).collect()
+    let statements = texts.into_iter().enumerate().map(statement).collect::<Result<Vec<_>, SqlError>>()?;
+    if let Parameters::Positional(list) = &request.parameters {
+        let last = statements.iter().flat_map(|statement| &statement.places).max();
+        placed::check(last.copied().unwrap_or(0), list.len()).map_err(SqlError::Invalid)?;
+    }
+    Ok(statements)
 }
 
 struct Run<'r> {
@@ -264,6 +270,35 @@ mod tests {
         listed.parameters = Parameters::Positional(vec![json!(1), json!(2)]);
         let refused = split(&listed).err().expect("not given").to_string();
         assert_eq!(refused, "statement 2 uses $3, and 2 parameters are given");
+    }
+
+    #[test]
+    fn a_list_that_the_script_does_not_use_up_is_refused() {
+        for (script, given, refused) in [
+            ("select $1; select $3", 3, None),
+            ("select $1; select $2", 3, Some("the script has 2 places for values, and 3 parameters are given")),
+            ("prepare q as select $1", 1, Some("the script has no place for values, and 1 parameters are given")),
+            ("select 1", 0, None),
+        ] {
+            let parameters = Parameters::Positional(vec![json!(1); given]);
+            let request = Request { parameters, ..request(script) };
+            let said = split(&request).err().map(|error| error.to_string());
+            assert_eq!(said.as_deref(), refused, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_doubled_percent_sign_is_one_where_a_name_is_in_pythons_style() {
+        let fields = json!({"a": 1}).as_object().expect("an object").clone();
+        for (script, expected) in [
+            ("select 'x%%'; select %(a)s", ["select 'x%'", "select $1"]),
+            ("select 'x%%'; select :a", ["select 'x%%'", "select $1"]),
+        ] {
+            let request = Request { parameters: Parameters::Named(fields.clone()), ..request(script) };
+            let statements = split(&request).expect("statements");
+            let texts: Vec<&str> = statements.iter().map(|statement| statement.text.trim()).collect();
+            assert_eq!(texts, expected, "{script}");
+        }
     }
 
     #[test]

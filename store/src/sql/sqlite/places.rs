@@ -1,38 +1,45 @@
 //! The values of a statement's places.
 //!
 //! A `?` is the next value of the list, counted through the whole script, since that is how its author has put the list
-//! together. `?3`, and `$3` as other databases write it, is the third value in every statement. A list that a script of `?`
-//! alone does not use up was put together for another script, and running this one would put values where they do not
-//! belong: it is refused before anything is done.
+//! together. `?3`, and `$3` as other databases write it, is the third value in every statement. A list that goes beyond the
+//! last of them is refused, as [`placed`] says.
 
 use rusqlite::Statement;
 use rusqlite::types::Value as Stored;
 use serde_json::Value;
 
 use super::super::script::{Token, tokens};
-use super::super::{Parameters, SqlError};
+use super::super::{Parameters, SqlError, placed};
 use super::wrong;
 
-/// Refuses a list that is longer than the places of a script that counts them.
+/// Refuses a list that is longer than the places of its script. Where some are counted and some have numbers, what a count
+/// comes to is the library's to say, and nothing is refused.
 pub(super) fn check(script: &str, parameters: &Parameters) -> Result<(), SqlError> {
     let Parameters::Positional(list) = parameters else { return Ok(()) };
-    let (mut places, mut numbered) = (0_usize, false);
+    let (mut counted, mut highest) = (0_usize, 0_usize);
     let mut pieces = tokens(script).peekable();
     while let Some((token, text)) = pieces.next() {
-        match (token, text) {
-            (Token::Other, "?") => match pieces.peek() {
-                Some((Token::Word, next)) if next.starts_with(|first: char| first.is_ascii_digit()) => numbered = true,
-                _ => places += 1,
-            },
-            (Token::Parameter, _) => numbered = true,
-            _ => {}
+        let number = match token {
+            Token::Parameter => Some(&text[1..]),
+            Token::Colon | Token::Other if matches!(text, "?" | ":" | "@") => pieces
+                .peek()
+                .filter(|(next, digits)| {
+                    *next == Token::Word && digits.starts_with(|first: char| first.is_ascii_digit())
+                })
+                .map(|(_, digits)| *digits),
+            _ => None,
+        };
+        match number {
+            // Digits that are no number are more than any list has, which is told where the value is looked for.
+            Some(digits) => highest = highest.max(digits.parse().unwrap_or(usize::MAX)),
+            None if text == "?" => counted += 1,
+            None => {}
         }
     }
-    if places == 0 || numbered || list.len() <= places {
+    if counted > 0 && highest > 0 {
         return Ok(());
     }
-    let given = list.len();
-    Err(SqlError::Invalid(format!("the script has {places} places for values (`?`), and {given} parameters are given")))
+    placed::check(counted.max(highest), list.len()).map_err(SqlError::Invalid)
 }
 
 /// Binds the values of one statement; `taken` of the list belong to the statements before it. Answers with how many of them

@@ -104,6 +104,11 @@ async fn places_are_counted_through_the_script() {
     let some = Parameters::Positional(vec![json!(1), json!(2), json!(3)]);
     let done = scene.run_with(Place::Memory, "select ?3 c", some).await.expect("which leaves some out");
     assert_eq!(rows(&done[0]), json!([{"c": 3}]));
+    for (script, said) in [("select $1, ?2", "2 places"), ("select '?', \"$1\" -- ?1", "no place")] {
+        let long = Parameters::Positional(vec![json!(1), json!(2), json!(3)]);
+        let refused = scene.run_with(Place::Memory, script, long).await.expect_err("too many");
+        assert!(matches!(&refused, SqlError::Invalid(text) if text.contains(said)), "{refused}");
+    }
 }
 
 #[tokio::test]
