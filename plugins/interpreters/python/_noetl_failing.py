@@ -6,6 +6,7 @@ it whatever it is; a call must not end as if the interpreter had crashed.
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from typing import Any, Iterator
@@ -15,7 +16,12 @@ from noetl import Failure
 from noetl.texts import text
 from wit_world.imports import failures
 
+import _noetl_absent as absent
 from _noetl_program import Program
+from _noetl_sockets import WHY
+
+#: Libraries that make requests over sockets of their own.
+_CLIENTS = {"aiohttp", "httpcore", "httpx", "requests", "urllib3"}
 
 
 def failed(code: str, message: str, retryable: bool = False) -> Err:
@@ -48,7 +54,17 @@ def _described(error: BaseException, program: Program | None) -> str:
 
 
 def _advice(error: BaseException, program: Program | None) -> str:
-    """What an author can do about a module that is not there."""
+    """What an author can do about a module, a file or a network that is not there."""
+    if isinstance(error, ImportError) and (advice := _advice_about_module(error, program)):
+        return advice
+    if isinstance(error, FileNotFoundError) and error.errno == errno.ENOENT:
+        return _advice_about_file(error, program)
+    if isinstance(error, (ImportError, OSError)) and WHY not in text(error) and _is_of_a_client(error, program):
+        return f"\nThe library reaches nothing here, because {WHY}"
+    return ""
+
+
+def _advice_about_module(error: ImportError, program: Program | None) -> str:
     names = [name for raised in _imports(error) for name in _named(raised)]
     for name in names:
         if program is not None and (file := program.compiled(name)):
@@ -60,13 +76,25 @@ def _advice(error: BaseException, program: Program | None) -> str:
         return ""
     library = error.name.partition(".")[0]
     if library in sys.stdlib_module_names:
-        return (
-            f"\n`{error.name}` is of Python's own library and not here: a sandbox has no processes, sockets, threads, "
-            "terminals or databases of its own. `noetl.http` and `urllib.request` reach the outside"
-        )
+        return f"\n`{error.name}` is of Python's own library and not here: {absent.why(error.name)}"
     if program is not None and program.brings(library):
         return ""
     return f"\nA plugin brings its libraries: pip install --target vendor {library}"
+
+
+def _advice_about_file(error: FileNotFoundError, program: Program | None) -> str:
+    if program is not None and (how := program.how_to_read(str(error.filename or ""))):
+        return f"\nThe plugin brings it, but a sandbox has no disk it could be opened from: {how} reads it"
+    return "\nA sandbox has no files: `noetl.kv` and `noetl.objects` keep data, and `io.BytesIO` is a file in memory"
+
+
+def _is_of_a_client(error: BaseException, program: Program | None) -> bool:
+    """Whether a library raised it that would talk over a socket: before it tries, it may miss certificates or `ssl`."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        path = frame.f_code.co_filename
+        if program is not None and program.has(path) and _CLIENTS.intersection(path.split("/")):
+            return True
+    return False
 
 
 def _imports(error: BaseException) -> Iterator[ImportError]:

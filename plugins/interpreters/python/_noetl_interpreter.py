@@ -25,7 +25,9 @@ from noetl.texts import text
 from wit_world.imports import tooling
 
 import _noetl_failing as failing
+import _noetl_hashing as hashing
 import _noetl_library as library
+import _noetl_sockets as sockets
 import _noetl_values as values
 import _noetl_waiting as waiting
 import _noetl_web as web
@@ -54,6 +56,8 @@ class WitWorld(wit_world.WitWorld):
     def load(self, entry: str, files: list) -> None:
         # The sandbox's memory was made with the component: without this, all calls would see the same numbers.
         random.seed()
+        # What a program is called by is its file; readers of arguments take it for granted that there is one.
+        sys.argv[:] = [entry]
         # A line is in the log when it is complete, however the call ends; what is no character is no reason to fail.
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
@@ -140,8 +144,10 @@ def set_context(context: noetl.Context) -> None:
 
 library.bring()
 values.install()
+sockets.install()
 web.install()
 waiting.install()
+hashing.install()
 # Of the machine that builds the component; a sandbox has none of its own.
 os.environ.clear()
 gc.collect()

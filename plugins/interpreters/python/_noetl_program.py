@@ -1,4 +1,8 @@
-"""A plugin's files as modules: they are imported from memory, under the names and lines their author knows."""
+"""A plugin's files as modules: they are imported from memory, under the names and lines their author knows.
+
+A folder of the bundle is also an entry of a search path, as a folder of a disk is: libraries ask `pkgutil` what is in
+their own, and add others to `sys.path`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ import importlib.machinery
 import importlib.metadata
 import importlib.util
 import linecache
+import posixpath
 import sys
 from types import CodeType, ModuleType
-from typing import Optional
+from typing import Iterator, Optional
 
 import _noetl_resources as resources
 
@@ -27,6 +32,9 @@ _ALWAYS = {
     "componentize_py_types", "componentize_py_async_support",
 }  # fmt: skip
 
+#: Where Python looked while the interpreter was built. A plugin's folder may have such a name and is not meant.
+_OF_THE_BUILD = frozenset(sys.path)
+
 
 class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importlib.abc.ResourceLoader):
     """Finds and loads the modules of one plugin."""
@@ -36,6 +44,7 @@ class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importl
         self._folders = {path[:at] for path in files for at, letter in enumerate(path) if letter == "/"}
         self._roots = ("", VENDOR)
         sys.meta_path.insert(0, self)
+        sys.path_hooks.insert(0, self._folder)
 
     def start(self, entry: str) -> ModuleType:
         """Run the entry and give its module."""
@@ -78,10 +87,31 @@ class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importl
                     return path
         return None
 
+    def how_to_read(self, path: str) -> Optional[str]:
+        """The expression that reads what a path names, if the bundle has it."""
+        path = _inside(path)
+        if path not in self._files and path not in self._folders:
+            return None
+        root = next(root for root in sorted(self._roots, key=len, reverse=True) if path.startswith(root))
+        package, _, rest = path.removeprefix(root).partition("/")
+        anchor = f'"{package}"'
+        if not package.isidentifier() or (not rest and path in self._files):
+            # It is part of no package, and lies beside the module that wants it.
+            anchor, rest = "__name__", path.removeprefix(root)
+        place = f'.joinpath("{rest}")' if rest else ""
+        return f"`importlib.resources.files({anchor}){place}.{'iterdir' if path in self._folders else 'read_text'}()`"
+
     # What the import system asks for.
 
     def find_spec(self, fullname: str, path=None, target=None):
-        places = [f"{root}{fullname.replace('.', '/')}" for root in self._roots]
+        return self._find(fullname, [f"{root}{fullname.replace('.', '/')}" for root in self._roots])
+
+    def iter_modules(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        """What can be imported by a name without dots, for `pkgutil`."""
+        for root in self._roots:
+            yield from self._modules(root, prefix)
+
+    def _find(self, fullname: str, places: list[str]) -> Optional[importlib.machinery.ModuleSpec]:
         for place in places:
             if f"{place}/__init__.py" in self._files:
                 return self._spec(fullname, f"{place}/__init__.py", [place])
@@ -127,6 +157,22 @@ class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importl
     def is_package(self, fullname: str) -> bool:
         return self._path(fullname).endswith("/__init__.py")
 
+    def _folder(self, path: str) -> Folder:
+        """The hook that makes an entry of a search path a finder."""
+        if path in _OF_THE_BUILD or _inside(path) not in self._folders:
+            raise ImportError(f"the bundle has no folder {path}")
+        return Folder(self, _inside(path) + "/")
+
+    def _modules(self, folder: str, prefix: str) -> Iterator[tuple[str, bool]]:
+        """Modules and packages in a folder, whose path ends with `/` or is empty."""
+        inside = sorted(path.removeprefix(folder) for path in self._files if path.startswith(folder))
+        for path in inside:
+            name, slash, rest = path.partition("/")
+            if slash and rest == "__init__.py" and name.isidentifier():
+                yield prefix + name, True
+            elif not slash and name.endswith(".py") and name != "__init__.py":
+                yield prefix + name.removesuffix(".py"), False
+
     def _path(self, fullname: str) -> str:
         spec = self.find_spec(fullname)
         if spec is None or spec.origin is None:
@@ -152,3 +198,21 @@ class Program(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader, importl
         # Tracebacks show the line itself, and there is no file they could read it from.
         linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         return compile(text, path, "exec", dont_inherit=True)
+
+
+class Folder:
+    """One folder of a program, as an entry of a search path."""
+
+    def __init__(self, program: Program, path: str) -> None:
+        self._program, self._path = program, path
+
+    def find_spec(self, fullname: str, target=None) -> Optional[importlib.machinery.ModuleSpec]:
+        return self._program._find(fullname, [self._path + fullname.rpartition(".")[2]])
+
+    def iter_modules(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        return self._program._modules(self._path, prefix)
+
+
+def _inside(path: str) -> str:
+    """A path as the bundle has it: its folder is the root of what a sandbox sees, and where it works."""
+    return posixpath.normpath("/" + path).lstrip("/")

@@ -5,7 +5,9 @@ library that is there would find its own folder empty.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import importlib.resources
 import importlib.resources.abc
 import io
 import re
@@ -69,11 +71,22 @@ class Place(importlib.resources.abc.Traversable):
     def __str__(self) -> str:
         return self._path
 
+    def __fspath__(self) -> str:
+        # Nothing can be opened by it, but the error then names the file, and advice can be given.
+        return self._path
+
     def __repr__(self) -> str:
         return f"Place({self._path!r})"
 
     def _inside(self) -> str:
         return f"{self._path}/" if self._path else ""
+
+
+@importlib.resources.as_file.register(Place)
+@contextlib.contextmanager
+def _as_file(place: Place) -> Iterator[Place]:
+    """As it is: there is no disk to put a copy on, and it is read by the methods that a path has, too."""
+    yield place
 
 
 class Resources(importlib.resources.abc.TraversableResources):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import asyncio.events
 import time
-from typing import Any
+from typing import Any, NoReturn
+
+import _noetl_sockets as sockets
 
 
 class _Clock:
@@ -30,6 +32,10 @@ class Loop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         # Nobody else can wake it, because there are no other threads.
         pass
+
+    async def create_server(self, *_: Any, **__: Any) -> NoReturn:
+        # Of its own it would swallow the errors of sockets one by one and end with another.
+        raise sockets.no_socket()
 
     def run_in_executor(self, executor, function, *arguments):
         """At once: there is no thread that could do it meanwhile."""

@@ -1,6 +1,7 @@
 """The interpreter's own code, run by the Python of this machine: what authors see of it, without a sandbox."""
 
 import contextlib
+import hashlib
 import importlib
 import io
 import json
@@ -26,6 +27,7 @@ WORLD = interpreter.WitWorld()
 def loaded(entry="plugin_under_test.py", others=None, **files):
     """A program made of these files and of others with paths of their own; what it imported is forgotten after."""
     before, finders, out = dict(sys.modules), list(sys.meta_path), sys.stdout
+    hooks, path, arguments = list(sys.path_hooks), list(sys.path), list(sys.argv)
     # As in a sandbox: text that goes to bytes, which can be told to keep lines together.
     sys.stdout = io.TextIOWrapper(io.BytesIO())
     try:
@@ -35,7 +37,9 @@ def loaded(entry="plugin_under_test.py", others=None, **files):
         yield
     finally:
         sys.stdout = out
-        sys.meta_path[:] = finders
+        sys.meta_path[:], sys.path_hooks[:], sys.path[:], sys.argv[:] = finders, hooks, path, arguments
+        # A folder of one program is another one in the next.
+        sys.path_importer_cache.clear()
         for name in set(sys.modules) - set(before):
             del sys.modules[name]
         sys.modules.update(before)
@@ -213,6 +217,9 @@ class Odd(unittest.TestCase):
         self.assertIn(f"{compiled} is compiled", raised.exception.value.message)
         for text, wanted in (
             ("raise ModuleNotFoundError('x', name='sqlite3')\n", "`sqlite3` is of Python's own library"),
+            ("raise ModuleNotFoundError('x', name='multiprocessing.pool')\n", "no processes"),
+            ("raise ModuleNotFoundError('x', name='ssl')\n", "no sockets"),
+            ("raise ModuleNotFoundError('x', name='bz2')\n", "machine code"),
             ("import own_under_test.missing\n", "No module named 'own_under_test.missing'"),
         ):
             with self.assertRaises(Err) as raised, loaded(plugin_under_test=text, own_under_test=""):
@@ -235,6 +242,9 @@ class Libraries(unittest.TestCase):
     FILES = {
         "vendor/lib_under_test/__init__.py": "",
         "vendor/lib_under_test/part.py": "",
+        "vendor/lib_under_test/inner/__init__.py": "",
+        "vendor/lib_under_test/inner/most.py": "MOST = 3\n",
+        "beside_under_test.txt": "daneben",
         "vendor/lib_under_test/data/one.txt": "eins",
         "vendor/lib_under_test/data/deep/two.bin": b"\xff",
         "vendor/only_files/three.txt": "drei",
@@ -270,6 +280,50 @@ class Libraries(unittest.TestCase):
         }.items():
             self.assertEqual(self.answer(f"return {text}"), wanted, text)
 
+    def test_modules_of_a_package_are_listed_as_those_on_a_disk_are(self):
+        names = "sorted(m.name for m in pkgutil.{})"
+        for text, wanted in {
+            names.format("iter_modules(lib_under_test.__path__)"): ["inner", "part"],
+            names.format("walk_packages(lib_under_test.__path__, 'lib_under_test.')"): [
+                "lib_under_test.inner", "lib_under_test.inner.most", "lib_under_test.part",
+            ],
+            "[m.ispkg for m in pkgutil.iter_modules(lib_under_test.__path__)]": [True, False],
+            "[m.module_finder.find_spec(m.name).origin for m in pkgutil.iter_modules(['/vendor/lib_under_test/inner'])]": [
+                "vendor/lib_under_test/inner/most.py"
+            ],
+            "[m.name for m in pkgutil.iter_modules() if m.name.endswith('_under_test')]": [
+                "plugin_under_test", "lib_under_test",
+            ],
+            "list(pkgutil.iter_modules(['vendor/no', 'no']))": [],
+        }.items():  # fmt: skip
+            self.assertEqual(self.answer(f"import lib_under_test; return {text}"), wanted, text)
+
+    def test_a_folder_that_is_added_to_the_path_is_searched(self):
+        for folder in ("vendor/lib_under_test/inner", "/vendor/lib_under_test/part/../inner"):
+            self.assertEqual(self.answer(f"import sys; sys.path.append({folder!r}); import most; return most.MOST"), 3)
+
+    def test_a_file_that_is_wanted_as_one_of_a_disk_is_read_as_it_is(self):
+        file = "resources.files('lib_under_test') / 'data/one.txt'"
+        self.assertEqual(self.answer(f"with resources.as_file({file}) as f: return [f.read_text(), f.name, str(f)]"),
+                         ["eins", "one.txt", "vendor/lib_under_test/data/one.txt"])  # fmt: skip
+
+    def test_who_opens_a_file_of_the_bundle_is_told_how_to_read_it(self):
+        read = 'importlib.resources.files("lib_under_test")'
+        for text, wanted in {
+            "open('vendor/lib_under_test/data/one.txt')": f'{read}.joinpath("data/one.txt").read_text()',
+            "open('/vendor/lib_under_test/../lib_under_test/data/one.txt')": f'{read}.joinpath("data/one.txt").read_text()',
+            "open(resources.files('lib_under_test') / 'data/one.txt')": f'{read}.joinpath("data/one.txt").read_text()',
+            "__import__('os').listdir('vendor/lib_under_test')": f"{read}.iterdir()",
+            "open('beside_under_test.txt')": 'importlib.resources.files(__name__).joinpath("beside_under_test.txt").read_text()',
+            "open('no/such/file.txt')": "A sandbox has no files",
+        }.items():
+            with loaded(plugin_under_test=f"from importlib import resources\ndef call(input):\n    {text}\n", others=self.FILES):
+                said = failure(call, {}).message
+            self.assertIn(wanted, said, text)
+            self.assertIn('File "plugin_under_test.py", line 3', said)
+        with loaded(plugin_under_test="def call(input):\n    raise FileNotFoundError('my own')\n"):
+            self.assertTrue(failure(call, {}).message.endswith("my own"))
+
     def test_what_is_not_there_is_told(self):
         for text, wanted in {
             "resources.files('lib_under_test').joinpath('no.txt').read_text()": "FileNotFoundError",
@@ -289,6 +343,68 @@ class Libraries(unittest.TestCase):
             "metadata.files('lib_under_test')[0].locate().exists()": True,
         }.items():
             self.assertEqual(self.answer(f"return {text}"), wanted, text)
+
+
+class Sockets(unittest.TestCase):
+    """The standard library of this machine has lost its own by the import of the interpreter."""
+
+    def test_every_way_to_one_is_an_error_that_is_caught(self):
+        entry = "import http.client, socket\n\n\ndef call(input):\n    try:\n        {}\n    except {} as error:\n        return str(error)\n"
+        for text, error in {
+            "socket.socket()": "OSError",
+            "class Own(socket.socket): pass\n        Own(socket.AF_INET)": "OSError",
+            "socket.create_connection(('example.com', 80), timeout=1)": "OSError",
+            "socket.create_server(('', 0))": "OSError",
+            "socket.socketpair()": "OSError",
+            "socket.getaddrinfo('example.com', 80)": "socket.gaierror",
+            "socket.gethostbyname('example.com')": "socket.gaierror",
+            "socket.gethostbyname_ex('example.com')": "socket.gaierror",
+            "socket.gethostbyaddr('127.0.0.1')": "socket.herror",
+            "http.client.HTTPConnection('example.com').request('GET', '/')": "OSError",
+        }.items():
+            with loaded(plugin_under_test=entry.format(text, error)):
+                self.assertIn("a sandbox has no sockets: use `noetl.http`", call({}).output, text)
+
+    def test_one_that_is_not_caught_names_the_authors_line(self):
+        with loaded(plugin_under_test="import socket\n\ndef call(input):\n    return socket.socket()\n"):
+            said = failure(call, {}).message
+        self.assertIn('File "plugin_under_test.py", line 4, in call', said)
+        self.assertNotIn("_noetl_", said)
+
+    def test_in_code_of_a_step_it_is_at_its_line_too(self):
+        entry = "from noetl import script\n\ndef call(input):\n    return script.run(input)\n"
+        with loaded(plugin_under_test=entry):
+            said = json.loads(call({"code": "import socket\nsocket.create_connection(('a', 1))"}).output)["py"]
+        self.assertEqual((said["exception"], said["line"]), ("OSError", 2))
+        self.assertNotIn("_noetl_", said["traceback"])
+
+    def test_what_only_computes_is_there(self):
+        entry = "import socket\n\ndef call(input):\n    return [socket.gethostname(), socket.getfqdn(), socket.inet_aton('1.2.3.4').hex(), socket.has_ipv6]\n"
+        with loaded(plugin_under_test=entry):
+            self.assertEqual(json.loads(call({}).output), ["localhost", "localhost", "01020304", False])
+
+    def test_a_client_that_gives_up_before_it_tries_is_explained(self):
+        library = "def get():\n    raise OSError('no certificates')\n"
+        others = {"vendor/requests/__init__.py": "from .api import get\n", "vendor/requests/api.py": library}
+        with loaded(plugin_under_test="import requests\ndef call(input):\n    requests.get()\n", others=others):
+            self.assertIn("no certificates\nThe library reaches nothing here, because a sandbox has no sockets", failure(call, {}).message)
+
+
+class Hashes(unittest.TestCase):
+    def test_keys_of_passwords_are_those_of_every_python(self):
+        import _noetl_hashing as hashing
+
+        for arguments in (
+            ("sha1", b"password", b"salt", 1),
+            ("sha256", b"password", b"salt", 100, 70),
+            ("SHA512", bytearray(b"p" * 200), memoryview(b""), 3, 1),
+            ("md5", b"", b"salt", 2, 33),
+        ):
+            self.assertEqual(hashing.pbkdf2_hmac(*arguments), hashlib.pbkdf2_hmac(*arguments), arguments)
+        for arguments in (("none", b"", b"", 1), ("sha1", b"", b"", 0), ("sha1", b"", b"", 1, 0), ("shake_128", b"", b"", 1)):
+            self.assertRaises(ValueError, hashing.pbkdf2_hmac, *arguments)
+        for arguments in ((b"sha1", b"", b"", 1), ("sha1", "text", b"", 1), ("sha1", b"", 5, 1)):
+            self.assertRaises(TypeError, hashing.pbkdf2_hmac, *arguments)
 
 
 class Failures(unittest.TestCase):

@@ -79,6 +79,22 @@ async fn urllib_goes_over_the_hosts_client() {
 }
 
 #[tokio::test]
+async fn a_socket_is_an_error_of_the_step_at_its_line() {
+    let desk = Desk::start().await;
+    let caught = "import http.client, socket\nresult = []\n\
+                  for ask in (socket.socket, lambda: socket.getaddrinfo('example.com', 80),\n            \
+                  lambda: http.client.HTTPConnection('127.0.0.1').request('GET', '/')):\n    try:\n        ask()\n    \
+                  except OSError as error:\n        result.append(type(error).__name__)";
+    assert_eq!(desk.python(caught, json!({})).await, json!(["OSError", "gaierror", "OSError"]));
+    let code = "import socket\nsocket.create_connection(('127.0.0.1', 80))";
+    let failed = desk.call("python", json!({ "code": code })).await.is(200).json();
+    assert_eq!((&failed["py"]["exception"], &failed["py"]["line"]), (&json!("OSError"), &json!(2)), "{failed}");
+    let said = failed["_failure"]["message"].as_str().unwrap_or_default();
+    assert!(said.contains("a sandbox has no sockets: use `noetl.http`"), "{failed}");
+    assert!(!failed["py"]["traceback"].to_string().contains("_noetl_"), "lines of the step alone: {failed}");
+}
+
+#[tokio::test]
 async fn a_script_is_fetched_and_the_operators_policy_holds_for_it() {
     let desk = Desk::start_with(&[("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "false")]).await;
     let url = upstream().await;

@@ -55,14 +55,16 @@ def broken(error: BaseException, body: Body, streams: Streams) -> str:
 
 
 def _cut(shown: traceback.TracebackException, name: str) -> int | None:
-    """Leaves out what comes before the code's own lines; gives the last of them."""
+    """Leaves out what comes before the code's own lines, and what the interpreter put in the place of a part of the
+    library; gives the last of the code's lines."""
     line, seen, last = None, set(), shown
     while shown is not None and id(shown) not in seen:
         seen.add(id(shown))
         own = [at for at, frame in enumerate(shown.stack) if frame.filename == name]
         if shown is last and own:
             line = shown.stack[own[-1]].lineno
-        del shown.stack[: own[0] if own else len(shown.stack)]
+        first = own[0] if own else len(shown.stack)
+        shown.stack[:] = [frame for frame in shown.stack[first:] if "/_noetl_" not in frame.filename]
         shown = shown.__cause__ or shown.__context__
     if line is None and getattr(last, "filename", None) == name:
         line = int(last.lineno) if last.lineno else None
