@@ -109,6 +109,9 @@ impl Call {
         }
         super::test::write(file, &case)?;
         context.output.say(format_args!("wrote {} ({} host calls)", file.display(), case.calls.len()));
+        if let Some(what) = super::test::left_out(&case) {
+            context.output.warn(format_args!("this case cannot be played: {what}"));
+        }
         match case.outcome {
             case::Outcome::Bytes(bytes) => Ok(case::bytes_of(&bytes).unwrap_or_default()),
             case::Outcome::Output(output) | case::Outcome::OutputAndBody { output, .. } => {

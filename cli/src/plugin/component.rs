@@ -7,10 +7,16 @@
 
 use std::path::Path;
 
-use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, PluginPath, inspect};
+use noetl_contract::{Capability, CapabilitySet, Digest, Manifest, PluginPath, inspect, source};
 use noetl_registry::signatures::Envelope;
 
 use crate::failure::{self, Exit, Failure, Outcome};
+
+/// What to read when a manifest is wrong.
+pub const MANIFEST_HELP: &str = "`noetl plugin manifest-docs` describes every option";
+
+/// More files than these are no help to whoever looks for one.
+const MOST_NAMED: usize = 8;
 
 #[derive(Debug, Clone)]
 pub struct Component {
@@ -65,7 +71,7 @@ impl Component {
                 self.name,
                 self.skew.join("\n")
             ))
-            .next("build it against the contract of this command: `noetl plugin new` vendors it"));
+            .next(self.how_to_fit()));
         }
         let missing = self.imported().minus(self.manifest.capabilities);
         if missing.is_empty() {
@@ -89,6 +95,29 @@ impl Component {
     }
 }
 
+impl Component {
+    /// What helps depends on what was built: source text was not.
+    fn how_to_fit(&self) -> String {
+        let Some(wanted) = &self.manifest.source else {
+            return "build it against the contract of this command: `noetl plugin new` vendors it".to_owned();
+        };
+        let files = source::extract(&self.bytes).ok().flatten().unwrap_or_default();
+        if files.get(&wanted.entry).is_some() {
+            return MANIFEST_HELP.to_owned();
+        }
+        let own = files.files().map(|(path, _)| path).filter(|path| !path.starts_with("vendor/"));
+        let (alike, others): (Vec<&str>, Vec<&str>) = own.partition(|path| ending(path) == ending(&wanted.entry));
+        match alike.into_iter().chain(others).take(MOST_NAMED).collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => "write the file that `source.entry` names: there is no other one".to_owned(),
+            names => format!("set `source.entry` to one of: {names}"),
+        }
+    }
+}
+
+fn ending(path: &str) -> Option<&str> {
+    path.rsplit_once('.').map(|(_, ending)| ending)
+}
+
 fn toml_list(imported: CapabilitySet, asked: CapabilitySet) -> String {
     let names: Vec<_> = Capability::ALL
         .into_iter()
@@ -101,8 +130,7 @@ fn toml_list(imported: CapabilitySet, asked: CapabilitySet) -> String {
 /// Reads a manifest's text; everything wrong with it in one failure.
 pub fn parse_manifest(name: &str, text: &str) -> Outcome<Manifest> {
     Manifest::parse(text).map_err(|errors| {
-        Failure::new(Exit::Usage, format!("{name}: the manifest is wrong:\n{errors}"))
-            .next("`noetl plugin manifest-docs` describes every option")
+        Failure::new(Exit::Usage, format!("{name}: the manifest is wrong:\n{errors}")).next(MANIFEST_HELP)
     })
 }
 

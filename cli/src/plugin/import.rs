@@ -126,6 +126,7 @@ impl Import {
                 refusal.message = format!("{}: {}; nothing was imported", bundled.name, refusal.message);
                 match refusal.code() {
                     "needs_grant" => refusal.next("look at what it asks for, then import with --grant"),
+                    "signature_required" => refusal.next(sign_before(&component)),
                     _ => refusal,
                 }
             })?;
@@ -162,6 +163,15 @@ impl Import {
             format!("imported from {name}")
         })
     }
+}
+
+/// A bundle is taken as it is, so what it lacks is added where it was made.
+fn sign_before(component: &Component) -> String {
+    let (path, version) = (&component.manifest.path, &component.manifest.version);
+    format!(
+        "sign it where it comes from, before it is exported: noetl plugin sign {path}@{version} --key NAME, then noetl \
+         plugin export ... --output FILE"
+    )
 }
 
 /// What the push that kept nothing would have added; new hosts are more of `http-client`.

@@ -10,24 +10,28 @@
 //! # ///
 //! ```
 //!
-//! What it leaves out is `main/<name of the file>`, a tool, version 0.1.0 (one more than the newest there is when it is
-//! pushed), `log` and `payload`.
+//! What it leaves out is `main/<name of the file>` (with a tenant's token, the tenant in the place of `main` when it is
+//! pushed), a tool, version 0.1.0 (one more than the newest there is when it is pushed), `log` and `payload`.
 
 use std::path::Path;
 
+use noetl_contract::manifest::{ManifestErrors, Problem};
 use noetl_contract::source;
 use noetl_contract::{Manifest, PluginPath};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use super::component::{Component, parse_manifest};
+use super::component::{Component, MANIFEST_HELP};
 use crate::failure::{self, Failure, Outcome};
 
 /// Languages by the endings of their files, and how a comment begins in them.
-const LANGUAGES: [(&str, &str, &str); 4] =
-    [("py", "python", "#"), ("js", "js", "//"), ("mjs", "js", "//"), ("ts", "js", "//")];
+const LANGUAGES: [(&str, &str, &str); 5] =
+    [("py", "python", "#"), ("js", "js", "//"), ("mjs", "js", "//"), ("cjs", "js", "//"), ("ts", "js", "//")];
 
 /// The version of a file that names none, where none of it was pushed yet.
 pub const FIRST_VERSION: &str = "0.1.0";
+
+/// What a header may leave out.
+const FILLED: [&str; 4] = ["path", "version", "world", "capabilities"];
 
 /// What provenance says in the place of a toolchain.
 const NOT_BUILT: &str = "source text, not built";
@@ -48,6 +52,8 @@ pub struct FileManifest {
     pub manifest: Manifest,
     /// Whether the file itself says which version it is.
     pub versioned: bool,
+    /// Whether the file, or whoever named it, says where it lives.
+    pub placed: bool,
     comment: &'static str,
 }
 
@@ -57,17 +63,19 @@ impl FileManifest {
         let (language, comment) = language_of(file)
             .ok_or_else(|| Failure::usage(format!("{} is no Python or JavaScript file", file.display())))?;
         let shown = file.display().to_string();
-        let mut document: DocumentMut = header(&content, comment).parse().map_err(|error| {
-            Failure::usage(format!("{shown}: the header `{comment} /// noetl` is not TOML: {error}"))
-        })?;
+        let header = Header::of(&content, comment);
+        let mut document = header.text.parse::<DocumentMut>().map_err(|error| header.not_toml(&shown, &error))?;
+        let missing: Vec<&str> = FILLED.into_iter().filter(|key| !document.contains_key(key)).collect();
+        let has_source = document.contains_key("source");
         if let Some(path) = path {
             document["path"] = value(path.as_str());
         }
         let versioned = document.contains_key("version");
+        let placed = document.contains_key("path");
         let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
             Failure::usage(format!("{shown} has a name that is not UTF-8")).next("give the file another name")
         })?;
-        if !document.contains_key("path") {
+        if !placed {
             document["path"] = value(format!("main/{}", path_name(name, comment)?));
         }
         let mut fill = |key: &str, given: Item| {
@@ -81,11 +89,20 @@ impl FileManifest {
         table["entry"] = value(name);
         document["source"] = Item::Table(table);
         let text = document.to_string();
-        Ok(Self { manifest: parse_manifest(&shown, &text)?, text, versioned, comment })
+        let manifest = Manifest::parse(&text).map_err(|errors| {
+            let filled: String = missing.iter().map(|key| format!("{key} = {}\n", document[*key])).collect();
+            let source = format!("[source]\nlanguage = {}\nentry = {}\n", value(language), value(name));
+            header.wrong(&shown, &errors, &filled, if has_source { "" } else { &source })
+        })?;
+        Ok(Self { manifest, text, versioned, placed, comment })
     }
-}
 
-impl FileManifest {
+    /// The last part of where it lives.
+    pub fn name(&self) -> &str {
+        let path = self.manifest.path.as_str();
+        path.rsplit_once('/').map_or(path, |(_, name)| name)
+    }
+
     /// The refusal of a file where nobody can say which version comes next.
     pub fn needs_version(&self, file: &Path) -> Failure {
         let comment = self.comment;
@@ -111,18 +128,62 @@ fn text_of(file: &Path) -> Outcome<String> {
 }
 
 /// The text between `# /// noetl` and `# ///`, without the comment signs.
-fn header(content: &str, comment: &str) -> String {
-    let said = |line: &str| {
-        line.trim_end().strip_prefix(comment).map(|rest| rest.strip_prefix(' ').unwrap_or(rest).to_owned())
-    };
-    let mut lines = content.lines().skip_while(|line| said(line).as_deref() != Some("/// noetl"));
-    lines.next();
-    let mut text = String::new();
-    for line in lines.map_while(said).take_while(|line| line != "///") {
-        text.push_str(&line);
-        text.push('\n');
+struct Header {
+    text: String,
+    /// Lines of the file before the first one of the text.
+    before: usize,
+    /// How many characters of the comment stand before each line.
+    signs: Vec<usize>,
+}
+
+impl Header {
+    /// An empty one where the file has none.
+    fn of(content: &str, comment: &str) -> Self {
+        let said = |line: &str| {
+            let line = line.trim_end();
+            let rest = line.strip_prefix(comment)?;
+            let rest = rest.strip_prefix(' ').unwrap_or(rest);
+            Some((line.len() - rest.len(), rest.to_owned()))
+        };
+        let mut header = Self { text: String::new(), before: 0, signs: Vec::new() };
+        let begins = |line: &str| said(line).is_some_and(|(_, text)| text == "/// noetl");
+        let Some(at) = content.lines().position(begins) else { return header };
+        header.before = at + 1;
+        for (signs, line) in content.lines().skip(at + 1).map_while(said).take_while(|(_, line)| line != "///") {
+            header.signs.push(signs);
+            header.text.push_str(&line);
+            header.text.push('\n');
+        }
+        header
     }
-    text
+
+    /// Where a place of the text is in the file.
+    fn place(&self, line: usize, column: usize) -> Option<(usize, usize)> {
+        let signs = self.signs.get(line.checked_sub(1)?)?;
+        Some((self.before + line, signs + column))
+    }
+
+    /// What is wrong, told by the lines of the file. What was filled in moves the lines of the text about, so the text is
+    /// read once more with all of that above and below it.
+    fn wrong(&self, shown: &str, errors: &ManifestErrors, above: &str, below: &str) -> Failure {
+        let whole = format!("{above}{}{below}", self.text);
+        let found = Manifest::parse(&whole).err().map(|errors| errors.0).unwrap_or_default();
+        let lines_above = above.lines().count();
+        let place = |problem: &Problem| {
+            let same = found.iter().find(|other| other.key == problem.key && other.message == problem.message)?;
+            self.place(same.line.checked_sub(lines_above)?, same.column)
+        };
+        let told: Vec<String> = errors.0.iter().map(|problem| problem.in_file(shown, place(problem))).collect();
+        Failure::usage(format!("{shown}: what its header says is wrong:\n{}", told.join("\n"))).next(MANIFEST_HELP)
+    }
+
+    fn not_toml(&self, shown: &str, error: &toml_edit::TomlError) -> Failure {
+        match Manifest::parse(&self.text) {
+            Err(errors) => self.wrong(shown, &errors, "", ""),
+            // The two readers are of one family; should one take what the other does not, its own words are told.
+            Ok(_) => Failure::usage(format!("{shown}: its header is not TOML: {}", error.message())),
+        }
+    }
 }
 
 /// `My Tool.py` is `my-tool` in the catalog. A name that would have to be changed more than that is not guessed at: two
@@ -223,6 +284,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_in_a_header_is_told_by_the_lines_of_the_file() {
+        let place = tempfile::tempdir().expect("folder");
+        let header = "#!/usr/bin/env python\n# /// noetl\n# world = \"transfrom\"\n#\n# [limits]\n# cpu_ms = 0\n\
+                      #wall_ms = 0\n# ///\n";
+        let file = write(place.path(), "x.py", header);
+        let refused = FileManifest::read(&file, None).err().expect("wrong");
+        for at in ["x.py:3:11: ", "x.py:6:12: ", "x.py:7:12: "] {
+            assert!(refused.message.contains(at), "{at} is not in {refused}");
+        }
+        assert!(!refused.message.contains("plugin.toml"), "{refused}");
+        // What is wrong only together with what was filled in: a tool takes payloads.
+        let file = write(place.path(), "y.py", "x = 1\n# /// noetl\n# capabilities = [\"log\"]\n# ///\n");
+        let refused = FileManifest::read(&file, None).err().expect("wrong");
+        assert!(refused.message.contains("y.py:3:"), "{refused}");
+        let file = write(place.path(), "z.js", "// /// noetl\n// version = 1.2.3\n// ///\n");
+        let refused = FileManifest::read(&file, None).err().expect("no TOML");
+        assert!(refused.message.contains("z.js:2:") && refused.message.contains("not TOML"), "{refused}");
+    }
+
+    #[test]
     fn a_folder_is_packed_without_what_is_not_the_plugin() {
         let place = tempfile::tempdir().expect("folder");
         let manifest = "path = \"acme/a\"\nversion = \"1.0.0\"\nworld = \"transform\"\n[source]\nlanguage = \"python\"\n\
@@ -237,6 +318,7 @@ mod tests {
         assert_eq!(bundle.files().map(|(path, _)| path).collect::<Vec<_>>(), own);
         let failure = pack(place.path(), &manifest.replace("main.py", "other.py")).expect_err("no entry");
         assert!(failure.message.contains("not among its files"), "{failure}");
+        assert_eq!(failure.next.as_deref(), Some("set `source.entry` to one of: lib/a.py, main.py"));
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("/etc/hostname", place.path().join("lib/link.txt")).expect("links");

@@ -153,6 +153,20 @@ async fn publish(component: &Component, to: OciReference, registry: &OciOptions,
     Ok(())
 }
 
+/// Where a file lives of which nobody says it: with the tenant of the token, who may push nowhere else. None where that is
+/// said, or the token is an administrator's.
+pub async fn own_path(file: &Path, path: Option<&PluginPath>, client: &Client) -> Outcome<Option<PluginPath>> {
+    if path.is_some() || !is_source_file(file) {
+        return Ok(None);
+    }
+    let read = FileManifest::read(file, None)?;
+    if read.placed {
+        return Ok(None);
+    }
+    let token = client.get("/api/whoami", &[]).await?;
+    Ok(token["tenant"].as_str().and_then(|tenant| PluginPath::new(format!("{tenant}/{}", read.name())).ok()))
+}
+
 /// A file that says no version of its own gets the one after the newest there is on the server; a registry is not asked,
 /// since what has a version there may be anybody's.
 async fn load_file(
@@ -161,7 +175,8 @@ async fn load_file(
     for_registry: bool,
     context: &Context,
 ) -> Outcome<Component> {
-    let read = FileManifest::read(file, path)?;
+    let own = if for_registry { None } else { own_path(file, path, &context.client()?).await? };
+    let read = FileManifest::read(file, path.or(own.as_ref()))?;
     if read.versioned {
         return super::pack::pack(file, &read.text);
     }
@@ -253,7 +268,15 @@ pub async fn send(client: &Client, component: &Component, options: &PushOptions,
     }
     let answer = client.send(request).await;
     bar.finish_and_clear();
-    client.json(answer?).await
+    client.json(answer.map_err(to_be_signed)?).await
+}
+
+/// What a push was refused with was not kept, so the next push has to bring the signature.
+fn to_be_signed(refusal: Failure) -> Failure {
+    match refusal.code() {
+        "signature_required" => refusal.next("push it again with --sign NAME; `noetl key list` shows your keys"),
+        _ => refusal,
+    }
 }
 
 fn progress(total: u64) -> ProgressBar {

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use noetl_contract::{PluginPath, Tenant};
-use noetl_dispatch::case::Case;
+use noetl_dispatch::case::{Case, Input};
+use noetl_host::tape;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
@@ -41,6 +42,8 @@ enum Verdict {
     },
     /// Why it cannot be compared.
     Broke(String),
+    /// What it does not have of the call, which to record it again would leave out again.
+    Partial(String),
 }
 
 impl Test {
@@ -98,6 +101,7 @@ struct Tally {
     hold: usize,
     differ: usize,
     broke: usize,
+    partial: usize,
 }
 
 impl Tally {
@@ -106,11 +110,12 @@ impl Tally {
             Verdict::Holds => self.hold += 1,
             Verdict::Differs { .. } => self.differ += 1,
             Verdict::Broke(_) => self.broke += 1,
+            Verdict::Partial(_) => self.partial += 1,
         }
     }
 
     fn failed(&self) -> usize {
-        self.differ + self.broke
+        self.differ + self.broke + self.partial
     }
 
     fn all(&self) -> usize {
@@ -125,11 +130,10 @@ impl Tally {
         let bless = "if the plugin is right and the cases are old, run it again with --bless and read the difference";
         // What came to no outcome has nothing that could be blessed.
         let record = format!("one that cannot be played is recorded anew: noetl plugin call {path} ... --record FILE");
-        Err(said.next(match (self.differ, self.broke) {
-            (_, 0) => bless.to_owned(),
-            (0, _) => record,
-            _ => format!("{bless}; {record}"),
-        }))
+        let smaller = format!("one with a large body is recorded anew with less of it, or removed: {CALL_WITH_LESS}");
+        let advice = [(self.differ, bless), (self.broke, record.as_str()), (self.partial, smaller.as_str())];
+        let fitting: Vec<&str> = advice.into_iter().filter(|(cases, _)| *cases > 0).map(|(_, advice)| advice).collect();
+        Err(said.next(fitting.join("; ")))
     }
 }
 
@@ -172,14 +176,44 @@ fn read(file: &Path) -> Result<Case, String> {
     serde_json::from_str(&text).map_err(|error| format!("{} is not a case: {error}", file.display()))
 }
 
+/// How a case comes to have less in it.
+const CALL_WITH_LESS: &str = "a page, a filter or a smaller input";
+
+/// What a case has only the digest of, so that it cannot be played; nothing of most cases.
+pub fn left_out(case: &Case) -> Option<String> {
+    let large = |what: &str, size: u64| {
+        let most = tape::LARGEST_CONTENT >> 20;
+        format!(
+            "{what} has {size} bytes, and of contents above {most} MiB a case has only the digest; record a call with less \
+             of it ({CALL_WITH_LESS})"
+        )
+    };
+    let given = match &case.input {
+        Input::Bytes(bytes) => tape::left_out(bytes),
+        Input::ArgumentsAndBody { body, .. } => tape::left_out(body),
+        Input::Arguments(_) => None,
+    };
+    if let Some(size) = given {
+        return Some(large("its input", size));
+    }
+    let answered = |call: &noetl_host::HostCall| {
+        let size = tape::left_out(&call.answer)?;
+        Some(large(&format!("the answer to `{}`", call.call), size))
+    };
+    case.calls.iter().find_map(answered)
+}
+
 async fn play(session: &Session, case: &Case) -> Outcome<Verdict> {
+    if let Some(what) = left_out(case) {
+        return Ok(Verdict::Partial(what));
+    }
     let recorded = match case.scrubbed(&Tenant::main()) {
         Ok(recorded) => recorded,
         Err(error) => return Ok(Verdict::Broke(error.to_string())),
     };
     Ok(match session.play(case).await {
         Err(error) => Verdict::Broke(error.to_string()),
-        Ok(None) => Verdict::Broke("it has only the digest of a large body, so it cannot be played".to_owned()),
+        Ok(None) => Verdict::Broke("its input is not one that can be given".to_owned()),
         Ok(Some(now)) => compared(&recorded, now)?,
     })
 }
@@ -211,7 +245,7 @@ fn row(file: &Path, verdict: &Verdict) -> Value {
     match verdict {
         Verdict::Holds => json!({ "case": file, "holds": true }),
         Verdict::Differs { diff, .. } => json!({ "case": file, "holds": false, "diff": diff }),
-        Verdict::Broke(why) => json!({ "case": file, "holds": false, "error": why }),
+        Verdict::Broke(why) | Verdict::Partial(why) => json!({ "case": file, "holds": false, "error": why }),
     }
 }
 
@@ -222,7 +256,9 @@ fn tell(file: &Path, verdict: &Verdict, output: &Output) {
     let (paint, file) = (output.stderr_paint(), file.display());
     match verdict {
         Verdict::Holds => output.say(format_args!("{} {file}", paint.good("ok"))),
-        Verdict::Broke(why) => output.say(format_args!("{} {file}\n{why}", paint.bad("failed"))),
+        Verdict::Broke(why) | Verdict::Partial(why) => {
+            output.say(format_args!("{} {file}\n{why}", paint.bad("failed")))
+        }
         Verdict::Differs { diff, .. } => {
             output.say(format_args!("{} {file}\n{}", paint.bad("differs"), coloured(diff, paint)));
         }
@@ -277,6 +313,27 @@ mod tests {
         assert!(Tally { hold: 1, ..Tally::default() }.ended(&path).is_ok());
         assert!(!advice(Tally { differ: 1, ..Tally::default() }).contains("--record"));
         assert!(!advice(Tally { broke: 1, ..Tally::default() }).contains("--bless"));
+        let partial = advice(Tally { partial: 1, ..Tally::default() });
+        assert!(!partial.contains("--bless") && partial.contains("less of it"), "{partial}");
+        let both = advice(Tally { differ: 1, broke: 1, ..Tally::default() });
+        assert!(both.contains("--bless") && both.contains("--record"), "{both}");
+    }
+
+    #[test]
+    fn what_a_case_has_only_the_digest_of_is_named_with_its_size() {
+        let case = |input: Value, answer: Value| -> Case {
+            let calls = json!([{ "call": "http-client.send", "with": null, "answer": answer }]);
+            let outcome = json!({ "output": 1 });
+            serde_json::from_value(json!({ "input": input, "calls": calls, "outcome": outcome })).expect("a case")
+        };
+        let large = json!({ "media_type": "text/plain", "size": 2_000_000, "digest": "00" });
+        let answer = json!({ "ok": { "status": 200, "headers": [], "body": large } });
+        let told = left_out(&case(json!({ "arguments": {} }), answer)).expect("an answer");
+        assert!(told.contains("`http-client.send`") && told.contains("2000000 bytes"), "{told}");
+        let told = left_out(&case(json!({ "bytes": large }), Value::Null)).expect("an input");
+        assert!(told.contains("its input"), "{told}");
+        // Arguments may be of that form, and are what they are.
+        assert_eq!(left_out(&case(json!({ "arguments": large }), Value::Null)), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use noetl_guest_build::source::is_left_out;
 use serde_json::{Value, json};
 
 use super::component::project_manifest;
-use super::push::{PushOptions, send, sign};
+use super::push::{PushOptions, own_path, send, sign};
 use crate::args::Context;
 use crate::client::Client;
 use crate::failure::{self, Exit, Failure, Outcome};
@@ -82,6 +82,8 @@ async fn round(
     client: &Client,
     context: &Context,
 ) -> Outcome<Value> {
+    let own = own_path(folder, path, client).await?;
+    let path = path.or(own.as_ref());
     let (manifest, text) = project_manifest(folder, path)?;
     let version = next_version(&manifest.version, &known_versions(client, &manifest.path).await?);
     let mut file = tempfile::NamedTempFile::new().map_err(failure::io("make", Path::new("a temporary file")))?;

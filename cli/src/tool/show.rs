@@ -62,6 +62,7 @@ fn cells(field: &Field) -> [String; 4] {
     if !field.choices.is_empty() {
         doc.push_str(&format!(" One of {}.", field.choices.iter().map(cell).collect::<Vec<_>>().join(", ")));
     }
+    doc.push_str(&field.requirements());
     if let Some(group) = &field.one_of {
         doc.push_str(&format!(" Only one of the fields for the {group}."));
     }

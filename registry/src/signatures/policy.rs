@@ -86,6 +86,7 @@ impl SignerPolicy {
                 namespace: unmet.namespace.clone(),
                 accepted: unmet.keys.clone(),
                 signers,
+                there: false,
             })),
         }
     }
@@ -101,23 +102,28 @@ pub struct Unsigned {
     pub accepted: Vec<PublicKey>,
     /// Who has signed.
     pub signers: Vec<PublicKey>,
+    /// Whether the catalog has the version, so that it can be signed where it is. What a push brings is refused and not
+    /// kept: whoever brought it knows how to sign it, and says so.
+    pub there: bool,
 }
 
 impl fmt::Display for Unsigned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |keys: &[PublicKey]| keys.iter().map(PublicKey::to_string).collect::<Vec<_>>().join(" or ");
-        let Self { path, version, namespace, accepted, signers } = self;
+        let Self { path, version, namespace, accepted, signers, there } = self;
         write!(f, "{path} {version} is ")?;
         match signers.as_slice() {
             [] => f.write_str("not signed")?,
             signers => write!(f, "signed by {} only", list(signers))?,
         }
-        write!(
-            f,
-            "; `{namespace}` takes what is signed by {} (`policy.signers`): push it with `--sign NAME`, or sign what is \
-             there with `noetl plugin sign {path}@{version} --key NAME`; `noetl key list` shows your keys",
-            list(accepted)
-        )
+        write!(f, "; `{namespace}` takes what is signed by {} (`policy.signers`)", list(accepted))?;
+        if *there {
+            write!(
+                f,
+                ": sign it with `noetl plugin sign {path}@{version} --key NAME`; `noetl key list` shows your keys"
+            )?;
+        }
+        Ok(())
     }
 }
 

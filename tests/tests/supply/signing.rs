@@ -186,3 +186,27 @@ fn keys_stay_with_their_owner() {
     );
     user.run(&["plugin", "sign", &file, "--key", "nobody"]).ends(3).says("noetl key new nobody");
 }
+
+/// A refusal advises what can be done where it is read: nothing was kept, so there is nothing to sign on the server.
+#[test]
+fn a_refusal_advises_to_sign_what_is_there_only_if_it_is_there() {
+    let user = User::new();
+    let release = user.key("release");
+    let server = locked(&[format!("acme/={release}")]);
+    let file = user.file("a.wasm", &versioned("acme/a", "1.0.0", 1));
+    let refused = user.on(&server, &["plugin", "push", &file]).ends(4).says("--sign NAME");
+    assert!(!refused.stderr.contains("plugin sign"), "{}", refused.stderr);
+
+    let source = Server::start();
+    user.on(&source, &["plugin", "push", &file]).ok();
+    let bundle = user.word("bundle.tar");
+    user.on(&source, &["plugin", "export", "-o", &bundle]).ok();
+    let refused = user.on(&server, &["plugin", "import", &bundle]).ends(4).says("nothing was imported");
+    let refused = refused.says("before it is exported: noetl plugin sign acme/a@1.0.0");
+    assert!(!refused.stderr.contains("--sign"), "{}", refused.stderr);
+
+    let (data, _) = source.stop();
+    let entry = format!("acme/={release}");
+    let source = Server::start_on(data, &[("NOETL_POLICY_SIGNERS", entry.as_str())]);
+    user.on(&source, &["plugin", "call", "acme/a", "--input", "x"]).ends(4).says("noetl plugin sign acme/a@1.0.0");
+}

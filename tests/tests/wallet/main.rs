@@ -4,6 +4,7 @@
 
 mod api;
 mod bound;
+mod cases;
 mod code;
 mod command;
 mod key;
