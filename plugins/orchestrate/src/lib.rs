@@ -79,12 +79,13 @@ impl scheduling::Guest for Service {
 /// be read is also made ready to run, by an orchestrator that is dropped again.
 ///
 /// Of a playbook without errors the catalog is told the path, the description, the labels and the schedule. Of any, it is
-/// told where which tool is called, for what the tools have to say about it, and which tools the engine runs itself.
+/// told where which tool is called, for what the tools have to say about it, which credentials it names, and which tools
+/// the engine runs itself.
 fn checked(text: &str, strict: bool) -> Json {
-    let Reading { playbook, mut problems, uses } = playbook::read(text, strict);
+    let Reading { playbook, mut problems, uses, credentials } = playbook::read(text, strict);
     let kinds = own_kinds();
     let Some(playbook) = playbook else {
-        return json!({ "problems": problems, "uses": uses, "kinds": kinds });
+        return json!({ "problems": problems, "uses": uses, "credentials": credentials, "kinds": kinds });
     };
     if let Err(message) = Orchestrator::new().learn("", text) {
         let path = String::new();
@@ -97,7 +98,9 @@ fn checked(text: &str, strict: bool) -> Json {
         "labels": metadata.labels,
         "schedule": playbook.schedule,
     });
-    json!({ "problems": problems, "playbook": described, "uses": uses, "kinds": kinds })
+    json!({
+        "problems": problems, "playbook": described, "uses": uses, "credentials": credentials, "kinds": kinds,
+    })
 }
 
 /// What the engine itself runs, as tools describe themselves.

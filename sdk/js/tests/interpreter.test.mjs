@@ -2,8 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as host from './fakes/http-client.mjs';
-import { Payload as HostPayload } from './fakes/payload.mjs';
 import * as interpreter from '../../../plugins/interpreters/js/src/interpreter.js';
 
 const bytes = (text) => new TextEncoder().encode(text);
@@ -62,12 +60,13 @@ test('what cannot be an answer is refused', async () => {
 test('a chain of causes is told, and text that is not JavaScript with its place', async () => {
   const { message } = await failure("exports.call = () => { throw new Error('outer', { cause: new TypeError('inner') }); };");
   assert.match(message, /^Error: outer[\s\S]*Caused by: TypeError: inner/);
-  assert.throws(() => load('\n  SYNTAX'), ({ message }) => message === 'SyntaxError: Unexpected token\n    at a.js:2:3');
-  assert.throws(() => load('  SYNTAX'), ({ message }) => message.endsWith('at a.js:1:3'));
+  const typed = (text) => interpreter.load('a.ts', [{ path: 'a.ts', content: bytes(text) }]);
+  assert.throws(() => typed('\n  SYNTAX'), ({ message }) => message === 'SyntaxError: Unexpected token\n    at a.ts:2:3');
+  assert.throws(() => typed('  SYNTAX'), ({ message }) => message.endsWith('at a.ts:1:3'));
 });
 
 test('columns of the first line are those of the author', async () => {
-  const front = '(function (exports, require, module) {"use strict";/**/'.length;
+  const front = '(function (exports, require, module, __import) {'.length;
   const { message } = await failure(
     `exports.call = () => { throw Object.assign(new Error('x'), { stack: 'call@a.js:1:${front + 5}\\nb@a.js:2:9' }); };`,
   );
@@ -139,15 +138,23 @@ test('what is of Node.js is told as that', () => {
   }
 });
 
-test('fetch goes by the host', async () => {
-  host.answers.push({ status: 201, headers: [['X-A', 'b']], body: new HostPayload(bytes('{"n":1}')) });
-  const text = `exports.call = async () => {
-    const answer = await fetch('https://example.com/x', { method: 'post', body: 'hi', headers: { A: 'b' } });
-    return [answer.ok, answer.status, answer.headers.get('x-a'), (await answer.json()).n];
-  };`;
-  assert.deepEqual(await call(text), [true, 201, 'b', 1]);
-  const sent = host.sent.pop();
-  assert.deepEqual([sent.method, sent.url, sent.body.data], ['POST', 'https://example.com/x', bytes('hi')]);
-  assert.deepEqual(sent.headers, [['a', 'b'], ['content-type', 'text/plain;charset=UTF-8']]);
-  assert.equal((await failure('exports.call = () => fetch(5);')).code, 'exception');
+test('a name that begins with # is one of the nearest package.json', async () => {
+  const one = 'module.exports = 1;';
+  for (const [name, imports, file] of [
+    ['#a', { '#a': './src/a.js' }, 'src/a.js'],
+    ['#a', { '#a': { node: './n.js', default: './b.js' } }, 'b.js'],
+    ['#in/a', { '#in/*': './in/*.js' }, 'in/a.js'],
+    ['#a', { '#a': { browser: 'dep', node: './n.js' } }, 'node_modules/dep/index.js'],
+  ]) {
+    const more = {
+      'vendor/lib/package.json': JSON.stringify({ main: 'deep/er/main.js', imports }),
+      'vendor/lib/deep/er/main.js': `module.exports = require('${name}');`,
+      [`vendor/lib/${file}`]: one,
+      'package.json': '{"imports": {"#a": "./no.js"}}',
+    };
+    assert.equal(await call("const one = require('lib'); exports.call = () => one;", {}, more), 1, file);
+  }
+  const own = { 'package.json': '{"imports": {"#a": "./src/a.js"}}', 'src/a.js': one };
+  assert.equal(await call("const one = require('#a'); exports.call = () => one;", {}, own), 1);
+  assert.throws(() => load("require('#b');", own), ({ message }) => message.includes('`imports`') && !message.includes('vendor'));
 });

@@ -2,8 +2,13 @@
 //!
 //! The first push of each language loads its interpreter, whose machine code the first run on a machine compiles.
 
+mod bundles;
 mod cases;
+mod fetching;
 mod files;
+mod library;
+mod modules;
+mod refusals;
 mod sandbox;
 mod support;
 

@@ -16,7 +16,16 @@ pub struct Desk {
 
 impl Desk {
     pub fn new() -> Self {
-        Self { server: Server::start(), folder: TempDir::new().expect("a folder") }
+        Self::with(Server::start())
+    }
+
+    /// One whose plugins reach servers of this machine.
+    pub fn reaching() -> Self {
+        Self::with(Server::start_with(&[("NOETL_POLICY_HTTP_PRIVATE_ADDRESSES", "true")]))
+    }
+
+    fn with(server: Server) -> Self {
+        Self { server, folder: TempDir::new().expect("a folder") }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -4,10 +4,11 @@
 // nothing here may depend on a moment or on chance: what does is done again in `load`.
 
 import * as noetl from 'noetl-sdk';
+import { install as installSignals } from './aborting.js';
 import { failed, of } from './failing.js';
 import { fetch } from './fetch.js';
 import { Program } from './program.js';
-import { install, settled } from './settling.js';
+import { install as installTimers, settled } from './settling.js';
 
 const { Payload, Response, textOf } = noetl;
 const encoder = new TextEncoder();
@@ -17,7 +18,8 @@ let program;
 let exported = {};
 
 globalThis.fetch = fetch;
-install();
+installTimers();
+installSignals();
 
 export function load(entry, files) {
   try {

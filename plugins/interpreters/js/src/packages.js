@@ -28,6 +28,7 @@ const OF_NODE = new Set(
 export function find(name, from, { is, about }) {
   const files = { is, about };
   if (name.startsWith('.')) return fileOrFolder(join(from, name), files);
+  if (name.startsWith('#')) return own(name, from, files);
   const [, library, rest = ''] = /^((?:@[^/]+\/)?[^/]+)(?:\/(.*))?$/.exec(name) ?? [];
   if (library === undefined) return undefined;
   for (const place of [...around(from), ...PLACES]) {
@@ -41,6 +42,7 @@ export function find(name, from, { is, about }) {
 /** What to do about a name that leads nowhere. */
 export function advice(name) {
   if (name.startsWith('.')) return '';
+  if (name.startsWith('#')) return ' (such a name is of `imports` in the nearest package.json)';
   if (name.startsWith('node:') || OF_NODE.has(name.split('/')[0])) {
     return ' (it is a module of Node.js, and plugins run in a sandbox without files, processes and sockets: `fetch`, `crypto` and the module `noetl` are there)';
   }
@@ -51,6 +53,20 @@ export function advice(name) {
 function around(from) {
   const parts = from.split('/').slice(0, -1);
   return parts.map((_, at) => `${parts.slice(0, parts.length - at).join('/')}/node_modules/`);
+}
+
+/** A name that a package gives to its own files, or to other packages: `imports` of the `package.json` nearest to the file. */
+function own(name, from, files) {
+  const folders = from.split('/').slice(0, -1);
+  while (folders.length > 0 && files.about(folders.join('/')) === undefined) folders.pop();
+  const folder = folders.join('/');
+  const said = files.about(folder)?.imports;
+  if (said === null || typeof said !== 'object') return undefined;
+  return listed(said, name, (path) => {
+    if (!path.startsWith('./')) return path.startsWith('#') ? undefined : find(path, from, files);
+    const file = join(folder === '' ? 'package.json' : `${folder}/package.json`, path);
+    return files.is(file) ? file : undefined;
+  });
 }
 
 function fileOrFolder(path, files) {
@@ -73,12 +89,19 @@ function exported(folder, name, { is, about }) {
   const said = about(folder)?.exports;
   if (said === undefined || said === null) return undefined;
   const names = typeof said === 'object' && !Array.isArray(said) && Object.keys(said).some((key) => key.startsWith('.')) ? said : { '.': said };
+  return listed(names, name, (path) => {
+    const file = join(`${folder}/package.json`, path);
+    return is(file) ? file : undefined;
+  });
+}
+
+/** The first that leads somewhere of the paths that are listed for a name. */
+function listed(names, name, lead) {
   for (const [target, middle] of targets(names, name)) {
     for (const conditions of CONDITIONS) {
       const path = chosen(target, conditions);
-      if (path === undefined) continue;
-      const file = join(`${folder}/package.json`, path.replaceAll('*', () => middle));
-      if (is(file)) return file;
+      const found = path === undefined ? undefined : lead(path.replaceAll('*', () => middle));
+      if (found !== undefined) return found;
     }
   }
   return undefined;
