@@ -4,6 +4,8 @@
 // The code is the body of an async function, whose lines stay where they are: what it is wrapped into is in front of its
 // first line. What it is given lies in a function around it, so that it may declare the same names itself.
 
+import { marked } from './elsewhere.js';
+
 /** Characters of each stream that are kept. */
 const MOST = 64 << 10;
 const LONGEST_MESSAGE = 2 << 10;
@@ -28,11 +30,11 @@ export function make({ Failure, Response, textOf, files, http, module }) {
 
   function optionsOf(given) {
     if (!isObject(given)) throw wrong('the arguments are one object');
-    const input = given.input ?? given.args ?? {};
+    const input = marked(given.input ?? given.args ?? {}, Failure);
     if (!isObject(input)) throw wrong('`input` is an object');
     if (given.libs !== undefined && given.libs !== null) throw wrong('`libs` is for Python: this tool has no modules');
     if (isSome(given.code) && isSome(given.script)) throw wrong('write `code` or `script`, not both');
-    const context = { execution_id: null, step: null, ...given.context };
+    const context = { execution_id: null, step: null, ...marked(given.context, Failure) };
     if (isSome(given.script)) return { ...sourceOf(scriptOf(given.script)), input, context };
     if (typeof given.code !== 'string') throw wrong('`code` is missing: the text to run');
     return { code: given.code, name: 'code', input, context };

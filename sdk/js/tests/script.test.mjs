@@ -44,6 +44,19 @@ test('the value is what the convention says', async () => {
   }
 });
 
+test('what is in a payload is no empty list', async () => {
+  const table = { row_count: 9, columns: ['n'], affected_rows: 0, _ref: 'noetl://payload/a' };
+  const page = { status_code: 200, headers: {}, _ref: 'noetl://payload/b' };
+  const given = () => structuredClone({ res: { ...table, command_0: table }, page, whole: { ...table, rows: [1] } });
+  for (const code of ['res.rows ?? []', 'res.command_0.rows', 'page.data', 'input.page.body']) {
+    const { _failure } = await answer(`return ${code};`, given());
+    assert.equal(_failure.code, 'elsewhere', code);
+    assert.match(_failure.message, /`_ref`/);
+  }
+  const rest = 'return [res.row_count, res.other, "rows" in res, whole.rows, JSON.parse(JSON.stringify(res))._ref];';
+  assert.deepEqual(await answer(rest, given()), [9, null, false, [1], 'noetl://payload/a']);
+});
+
 test('nothing given is what was written to the console', async () => {
   const said = await answer('console.log("one", { a: 1 });\nconsole.error("two");');
   assert.deepEqual(said, { stdout: 'one {"a":1}\n', stderr: 'two\n' });

@@ -72,6 +72,20 @@ class Conventions(unittest.TestCase):
         self.assertEqual(answer("result = 'start' in globals()", context={**CONTEXT, **told}), False)
         self.assertEqual(answer("result = 'start' in context", context={"variables": None, "results": [1]}), False)
 
+    def test_what_is_in_a_payload_is_no_empty_list(self):
+        table = {"row_count": 9, "columns": ["n"], "affected_rows": 0, "_ref": "noetl://payload/a"}
+        page = {"status_code": 200, "headers": {}, "_ref": "noetl://payload/b"}
+        given = {"res": {**table, "command_0": dict(table)}, "page": page}
+        for code in ["res.get('rows', [])", "res['rows']", "res['command_0'].get('rows')", "page.get('data')"]:
+            failure = answer(f"result = {code}", json.loads(json.dumps(given)))["_failure"]
+            self.assertEqual(failure["code"], "elsewhere", code)
+            self.assertIn("`_ref`", failure["message"])
+        told = {"results": {"start": dict(table)}}
+        self.assertIn("_failure", answer("result = context['start']['rows']", context={**CONTEXT, **told}))
+        whole = {**table, "rows": [{"n": 1}]}
+        code = "result = [res['row_count'], res.get('other'), 'rows' in res, whole['rows'], json.dumps(res) != '']"
+        self.assertEqual(answer(code, {"res": dict(table), "whole": whole}), [9, None, False, [{"n": 1}], True])
+
     def test_nothing_given_is_what_was_printed(self):
         said = answer("import sys\nprint('one')\nprint('two', file=sys.stderr)\nsys.stdout.buffer.write(b'three')")
         self.assertEqual(said, {"stdout": "one\nthree", "stderr": "two\n"})

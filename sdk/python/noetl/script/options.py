@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 from ..failure import Failure
 from . import source
+from .elsewhere import marked
 
 #: Under which code of the step itself is known in tracebacks.
 CODE = "code"
@@ -58,8 +59,8 @@ class Options:
         given = arguments.get("input")
         if given is None:
             given = arguments.get("args")
-        given = _mapping("input", given)
-        context = {"execution_id": None, "step": None, **_mapping("context", arguments.get("context"))}
+        given = marked(_mapping("input", given))
+        context = {"execution_id": None, "step": None, **marked(_mapping("context", arguments.get("context")))}
         return cls(code, name, given, _libraries(arguments.get("libs")), context)
 
     def bring_libraries(self, names: dict[str, Any]) -> None:
