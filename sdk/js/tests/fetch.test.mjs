@@ -54,7 +54,7 @@ test('an option that cannot be kept is named, and nothing is sent', async () => 
 
 test('the time of a signal is the time of the request', async () => {
   const never = new AbortController().signal;
-  for (const signal of [AbortSignal.timeout(2_000), AbortSignal.any([never, AbortSignal.timeout(2_000), AbortSignal.timeout(60_000)])]) {
+  for (const signal of [AbortSignal.timeout(2_000), AbortSignal.any([never, AbortSignal.timeout(2_000), AbortSignal.timeout(3_000)])]) {
     answers(200);
     await fetch(URL_OF_TESTS, { signal });
     const { timeoutMs } = host.sent.pop();
@@ -76,4 +76,9 @@ test('a signal aborts when its time is over', async () => {
   await new Promise((done) => signal.addEventListener('abort', done));
   assert.deepEqual([signal.aborted, signal.reason.name], [true, 'TimeoutError']);
   assert.throws(() => AbortSignal.timeout(-1), TypeError);
+  const controller = new AbortController();
+  const either = AbortSignal.any([controller.signal, AbortSignal.timeout(3_000)]);
+  either.throwIfAborted();
+  controller.abort(new Error('mine'));
+  assert.throws(() => either.throwIfAborted(), { message: 'mine' });
 });

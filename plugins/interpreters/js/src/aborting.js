@@ -17,9 +17,17 @@ export function timeLeft(signal) {
 /** What a signal aborts with when its time is over. */
 export const timedOut = () => new DOMException('the time of the signal is over', 'TimeoutError');
 
-/** Puts signals that tell their time in the place of the engine's. */
+/** Puts signals that tell their time in the place of the engine's. Its `abort` takes no call without a reason, what its
+ * `any` gives is aborted from the beginning with a reason that is no value, and its `throwIfAborted` ends the sandbox. */
 export function install() {
-  const { any } = AbortSignal;
+  AbortSignal.prototype.throwIfAborted = function () {
+    if (this.aborted) throw this.reason;
+  };
+  AbortSignal.abort = (reason) => {
+    const controller = new AbortController();
+    controller.abort(reason ?? new DOMException('the signal was aborted', 'AbortError'));
+    return controller.signal;
+  };
   AbortSignal.timeout = (delay) => {
     const wait = Number(delay);
     if (!(wait >= 0)) throw new TypeError('`AbortSignal.timeout` takes milliseconds, 0 or more');
@@ -30,9 +38,12 @@ export function install() {
   };
   AbortSignal.any = (given) => {
     const signals = [...given];
-    const signal = any.call(AbortSignal, signals);
-    const known = signals.map((one) => deadlines.get(one)).filter((deadline) => deadline !== undefined);
-    if (known.length > 0) deadlines.set(signal, Math.min(...known));
-    return signal;
+    const controller = new AbortController();
+    const aborted = signals.find((signal) => signal.aborted);
+    if (aborted) controller.abort(aborted.reason);
+    else signals.forEach((signal) => signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true }));
+    const known = signals.map((signal) => deadlines.get(signal)).filter((deadline) => deadline !== undefined);
+    if (known.length > 0) deadlines.set(controller.signal, Math.min(...known));
+    return controller.signal;
   };
 }

@@ -123,7 +123,7 @@ function checked(options) {
 
 /** How long a request may take; thrown is what a signal has aborted with. */
 function timeOf(signal) {
-  signal?.throwIfAborted();
+  if (signal?.aborted) throw signal.reason;
   const left = signal ? timeLeft(signal) : undefined;
   if (left !== undefined && left <= 0) throw timedOut();
   return left;
