@@ -142,10 +142,14 @@ fn a_namespace_takes_its_signers_and_every_entry_counts() {
     assert_eq!(check("system/auth", &[&bob]), Ok(()));
     let unmet = check("system/auth", &[&ada]).expect_err("the narrower entry is not met");
     assert_eq!((unmet.namespace.as_str(), unmet.accepted.as_slice()), ("system/auth", &[bob.public()][..]));
-    let text = check("system/x", &[&eve]).expect_err("a stranger").to_string();
-    for part in [ada.public().to_string(), bob.public().to_string(), eve.public().to_string(), "--sign".to_owned()] {
+    let stranger = check("system/x", &[&eve]).expect_err("a stranger");
+    let text = stranger.to_string();
+    for part in [ada.public().to_string(), bob.public().to_string(), eve.public().to_string()] {
         assert!(text.contains(&part), "{part} is not in {text}");
     }
+    assert!(!text.contains("plugin sign"), "there is nothing to sign: {text}");
+    let text = Unsigned { there: true, ..*stranger }.to_string();
+    assert!(text.contains("`noetl plugin sign system/x@1.0.0 --key NAME`"), "{text}");
     assert!(check("systematic/x", &[]).is_ok(), "a namespace ends at its slash");
     assert!(check("system/auth/ldap", &[&ada]).is_err(), "what lies under a path is covered with it");
     assert_eq!(check("system/authority", &[&ada]), Ok(()), "a sibling is not");

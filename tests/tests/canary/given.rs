@@ -72,6 +72,9 @@ async fn a_secret_is_stored_where_its_credential_may_go_and_nothing_is_stored_el
     let (server, stores) = (server().await, Stores::start().await);
     let api = server.admin();
     stores.credentials(&api).await;
+    const OWN: &str = "Of-The-Database-Alone-77";
+    let own = json!({"name": "own", "type": "bearer", "data": {"token": OWN}, "hosts": [stores.database()]});
+    api.post("/api/credentials", own).await.is(201);
     let pg =
         |command: &str, params: Value| json!({"kind": "postgres", "auth": "pg", "command": command, "params": params});
     let steps = json!([
@@ -91,12 +94,16 @@ async fn a_secret_is_stored_where_its_credential_may_go_and_nothing_is_stored_el
                                                      "kind": "{{ moved.source_type }}"}}},
     ]);
     register(&api, "canary/stored", steps).await;
-    let done = run(&api, "canary/stored", json!({"secret": stores.password()})).await;
+    // What the database is entered with is nothing to be written: a script could have it told back in any disguise.
+    let payload = json!({"path": "canary/stored", "payload": {"secret": stores.password()}});
+    let refused = api.post("/api/execute?wait=60", payload).await.is(200).json();
+    assert_eq!(refused["error"]["code"], "denied", "{refused}");
+    let done = run(&api, "canary/stored", json!({"secret": OWN})).await;
     let output = &done["output"];
-    assert!(output["read"].as_str().is_some_and(|text| text.starts_with("NOETL~SECRET~pg~password~")), "{done}");
-    assert_eq!(output["count"], json!({"rows": 3, "values": 1, "length": stores.password().len()}), "{done}");
+    assert!(output["read"].as_str().is_some_and(|text| text.starts_with("NOETL~SECRET~own~token~")), "{done}");
+    assert_eq!(output["count"], json!({"rows": 3, "values": 1, "length": OWN.len()}), "{done}");
     assert_eq!(output["kind"], "postgres", "a word of the tool's own");
     let id = done["execution_id"].as_str().expect("an id");
     let events = api.get(&format!("/api/executions/{id}/events")).await.is(200).text();
-    assert!(events.contains("the credential `pg` may not go to"), "{events}");
+    assert!(events.contains("the credential `own` may not go to"), "{events}");
 }

@@ -37,6 +37,11 @@ impl Stores {
         &self.postgres.password
     }
 
+    /// Where the database is, as a credential is bound to it.
+    pub fn database(&self) -> String {
+        format!("{}:{}", self.postgres.host, self.postgres.port)
+    }
+
     async fn fill(&self) {
         let server = crate::server().await;
         let api = server.admin();

@@ -7,7 +7,10 @@ use crate::support::SECRET;
 
 /// Sends the credential there; answers with the failure. Nothing leaves the machine: the check comes first.
 async fn send(api: &Api, path: &str, url: &str) -> Value {
-    let tool = json!({"kind": "http", "url": url, "auth": "bound"});
+    refused(api, path, json!({"kind": "http", "url": url, "auth": "bound"})).await
+}
+
+async fn refused(api: &Api, path: &str, tool: Value) -> Value {
     let document = json!({
         "apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": path, "path": path},
         "workflow": [{"step": "start", "tool": tool}],
@@ -46,4 +49,28 @@ async fn a_host_is_https_on_its_usual_port_unless_its_binding_says_more() {
     assert!(error["message"].as_str().is_some_and(|text| text.contains("not a public address")), "{error}");
     let error = send(&api, "bound/elsewhere", "http://intranet.example:8081/").await;
     assert!(error["message"].as_str().is_some_and(|text| text.contains("`bound` may not go to")), "{error}");
+}
+
+/// A placeholder that is sent as it is would be data to whoever gets it.
+#[tokio::test]
+async fn a_body_that_is_not_rewritten_has_no_placeholder_in_it() {
+    let server = Server::start();
+    let nobody = server.nobody();
+    while nobody.get("/ready").await.status != 200 {}
+    let api = server.admin();
+    let bound = json!({"name": "bound", "type": "bearer", "data": {"token": SECRET}, "hosts": ["127.0.0.1"]});
+    api.post("/api/credentials", bound).await.is(201);
+    let (url, placeholder) = ("http://127.0.0.1:9/", "{{ keychain.bound.token }}");
+    let half = "{{ range(100000) | list }}";
+    for (name, tool) in [
+        ("large", json!({"json": {"one": half, "other": half, "token": placeholder}})),
+        ("packed", json!({"headers": {"Content-Type": "application/octet-stream"}, "body": format!("a {placeholder}")})),
+    ] {
+        let mut tool = tool;
+        (tool["kind"], tool["method"], tool["url"]) = ("http".into(), "POST".into(), url.into());
+        let error = refused(&api, &format!("bound/{name}"), tool).await;
+        assert_eq!(error["code"], "denied", "{name}: {error}");
+        let message = error["message"].as_str().expect("a text");
+        assert!(message.contains("`bound`") && message.contains("at most 1 MiB"), "{name}: {message}");
+    }
 }
