@@ -64,7 +64,10 @@ async fn a_body_that_is_not_rewritten_has_no_placeholder_in_it() {
     let half = "{{ range(100000) | list }}";
     for (name, tool) in [
         ("large", json!({"json": {"one": half, "other": half, "token": placeholder}})),
-        ("packed", json!({"headers": {"Content-Type": "application/octet-stream"}, "body": format!("a {placeholder}")})),
+        (
+            "packed",
+            json!({"headers": {"Content-Type": "application/octet-stream"}, "body": format!("a {placeholder}")}),
+        ),
     ] {
         let mut tool = tool;
         (tool["kind"], tool["method"], tool["url"]) = ("http".into(), "POST".into(), url.into());
