@@ -14,6 +14,9 @@ const SAFE: usize = 18;
 /// JSON with whole numbers beyond 64 bits as texts. What is no JSON comes out as no JSON.
 pub(super) fn exact(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
+    if !has_long_run(bytes) {
+        return Cow::Borrowed(json);
+    }
     let (mut at, mut copied, mut out) = (0, 0, String::new());
     while at < bytes.len() {
         match bytes[at] {
@@ -39,6 +42,19 @@ pub(super) fn exact(json: &str) -> Cow<'_, str> {
     }
     out.push_str(&json[copied..]);
     Cow::Owned(out)
+}
+
+/// Whether there are more digits in a row than always fit. Such a row has one at every so manieth byte, so that few of the
+/// others are looked at.
+fn has_long_run(bytes: &[u8]) -> bool {
+    let is_digit = |byte: &&u8| byte.is_ascii_digit();
+    (SAFE..bytes.len()).step_by(SAFE + 1).any(|at| {
+        bytes[at].is_ascii_digit() && {
+            let before = bytes[..at].iter().rev().take(SAFE).take_while(is_digit).count();
+            let after = bytes[at..].iter().take(SAFE + 1).take_while(is_digit).count();
+            before + after > SAFE
+        }
+    })
 }
 
 /// Behind the quote that ends the text which begins here.

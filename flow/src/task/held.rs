@@ -21,6 +21,8 @@ pub(super) struct Held(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     json: OnceLock<Json>,
+    /// What `json` was read from, if that is known. Most values are never written down again.
+    text: Option<String>,
     written: OnceLock<Box<RawValue>>,
     shown: OnceLock<Value>,
 }
@@ -32,13 +34,18 @@ impl From<Json> for Held {
 }
 
 impl Held {
+    /// What a tool answered: its JSON, and the text that is from.
+    pub(super) fn answered(json: Json, text: String) -> Self {
+        Self(Arc::new(Inner { json: json.into(), text: Some(text), ..Inner::default() }))
+    }
+
     /// What a template gave, with its text.
     pub(super) fn rendered(value: Value, Written { text, is_plain }: Written) -> Self {
         match RawValue::from_string(text) {
             Ok(written) => {
                 // What is more than its JSON must not be seen as that only until the command is taken up again elsewhere.
                 let shown = if is_plain { value.into() } else { OnceLock::new() };
-                Self(Arc::new(Inner { json: OnceLock::new(), written: written.into(), shown }))
+                Self(Arc::new(Inner { written: written.into(), shown, ..Inner::default() }))
             }
             Err(_) => unreachable!("it was written as JSON"),
         }
@@ -62,7 +69,10 @@ impl Held {
 
     fn written(&self) -> &RawValue {
         let write = |json| serde_json::value::to_raw_value(json).expect("JSON values are written without fail");
-        self.0.written.get_or_init(|| write(self.json()))
+        self.0.written.get_or_init(|| match self.0.text.clone().map(RawValue::from_string) {
+            Some(Ok(written)) => written,
+            _ => write(self.json()),
+        })
     }
 }
 

@@ -5,6 +5,8 @@
 //! they wrote, whatever their exit code is. A tool that has something to say beside its failure, such as what a script
 //! printed before it broke, answers with the field `_failure` (`code`, `message`, `retryable`) among its own.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
@@ -226,7 +228,11 @@ fn lay_over(fields: &mut Map<String, Json>, value: Json) {
 }
 
 fn answer(kind: &str, answered: Answered) -> Outcome {
-    let mut output: Json = match serde_json::from_str(&digits::exact(&answered.output)) {
+    let text = match digits::exact(&answered.output) {
+        Cow::Borrowed(_) => answered.output,
+        Cow::Owned(exact) => exact,
+    };
+    let mut output: Json = match serde_json::from_str(&text) {
         Ok(output) => output,
         Err(error) => {
             return Outcome::failure("invalid_output", format!("the tool's answer is not JSON: {error}"), false);
@@ -239,6 +245,7 @@ fn answer(kind: &str, answered: Answered) -> Outcome {
         }
         return Outcome { failure: Some(failure), broke: true, ..Outcome::success(data) };
     }
+    let has_body = answered.body.is_some();
     if let Some((sha256, size, media_type)) = answered.body {
         let address = payload_address(&Reference { sha256, size });
         let mut fields = Map::new();
@@ -253,7 +260,8 @@ fn answer(kind: &str, answered: Answered) -> Outcome {
         "shell" => program_failure(&output),
         _ => None,
     };
-    Outcome { failure, ..Outcome::success(output) }
+    let data = if has_body { Held::from(output) } else { Held::answered(output, text) };
+    Outcome { failure, data, ..Outcome::success(Json::Null) }
 }
 
 /// Where an answer says that it is a failure.

@@ -247,6 +247,13 @@ fn replace(value: Value, from: Value, to: Value, times: Option<usize>, options: 
 pub(super) fn replaced(value: &Value, from: &Value, to: &Value, times: Option<usize>) -> Result<String, Error> {
     let (value, from, to) = (text(value)?, text(from)?, text(to)?);
     let times = times.unwrap_or(usize::MAX);
+    let mut letters = from.chars();
+    // A lone letter is looked for many bytes at a time, other texts are not.
+    if let (Some(letter), None) = (letters.next(), letters.next()) {
+        let found = value.matches(letter).take(times).count();
+        bound(value.len().saturating_add(found.saturating_mul(to.len().saturating_sub(from.len()))))?;
+        return Ok(value.replacen(letter, &to, times));
+    }
     if to.len() > from.len() {
         let found = value.matches(from.as_str()).take(times).count();
         bound(value.len().saturating_add(found.saturating_mul(to.len() - from.len())))?;

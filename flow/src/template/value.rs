@@ -109,7 +109,7 @@ pub(super) fn convert(value: &Value, left: &mut usize, depth: usize) -> Result<J
     })
 }
 
-pub(super) fn iterate(value: &Value) -> Result<impl Iterator<Item = Value> + use<>, Cause> {
+fn iterate(value: &Value) -> Result<impl Iterator<Item = Value> + use<>, Cause> {
     value.try_iter().map_err(|error| Cause::Failed(error.to_string()))
 }
 

@@ -9,7 +9,7 @@ use minijinja::value::ValueKind;
 
 use super::VALUE_BYTES;
 use super::error::Cause;
-use super::value::{DEPTH, NODE, convert, iterate, number, take};
+use super::value::{DEPTH, NODE, convert, number, take};
 
 /// A value as JSON text.
 #[derive(Debug)]
@@ -35,41 +35,39 @@ struct Writing {
 
 impl Writing {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), Cause> {
-        match value.kind() {
-            ValueKind::String | ValueKind::Number | ValueKind::Bool | ValueKind::None => {
-                take(&mut self.left, NODE)?;
-                self.scalar(value)
-            }
-            ValueKind::Seq if is::<Vec<Value>>(value) => {
-                self.enter(depth)?;
-                self.out.push(b'[');
-                for (at, item) in iterate(value)?.enumerate() {
-                    self.comma(at);
-                    self.value(&item, depth + 1)?;
-                }
-                self.out.push(b']');
-                Ok(())
-            }
-            ValueKind::Map if has_text_keys(value) => {
-                self.enter(depth)?;
-                self.out.push(b'{');
-                for (at, name) in iterate(value)?.enumerate() {
-                    self.comma(at);
-                    self.scalar(&name)?;
-                    self.out.push(b':');
-                    let field = value.get_item(&name).map_err(|error| Cause::Failed(error.to_string()))?;
-                    self.value(&field, depth + 1)?;
-                }
-                self.out.push(b'}');
-                Ok(())
-            }
-            _ => {
-                // Whatever else there is becomes JSON by its own rules, and may be something else when it is read again.
-                self.is_plain = false;
-                let json = convert(value, &mut self.left, depth)?;
-                self.push(&json)
-            }
+        if matches!(value.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool | ValueKind::None) {
+            take(&mut self.left, NODE)?;
+            return self.scalar(value);
         }
+        let object = value.as_object();
+        if let Some(items) = object.and_then(|object| object.downcast_ref::<Vec<Value>>()) {
+            self.enter(depth)?;
+            self.out.push(b'[');
+            for (at, item) in items.iter().enumerate() {
+                self.comma(at);
+                self.value(item, depth + 1)?;
+            }
+            self.out.push(b']');
+            return Ok(());
+        }
+        let map = object.and_then(|object| object.downcast_ref::<IndexMap<Value, Value>>());
+        // Of other keys than texts two can be the same text.
+        if let Some(map) = map.filter(|map| map.keys().all(|key| key.as_str().is_some())) {
+            self.enter(depth)?;
+            self.out.push(b'{');
+            for (at, (name, field)) in map.iter().enumerate() {
+                self.comma(at);
+                self.scalar(name)?;
+                self.out.push(b':');
+                self.value(field, depth + 1)?;
+            }
+            self.out.push(b'}');
+            return Ok(());
+        }
+        // Whatever else there is becomes JSON by its own rules, and may be something else when it is read again.
+        self.is_plain = false;
+        let json = convert(value, &mut self.left, depth)?;
+        self.push(&json)
     }
 
     fn enter(&mut self, depth: usize) -> Result<(), Cause> {
@@ -98,16 +96,6 @@ impl Writing {
     fn push<T: serde::Serialize + ?Sized>(&mut self, json: &T) -> Result<(), Cause> {
         serde_json::to_writer(&mut self.out, json).map_err(|error| Cause::Failed(error.to_string()))
     }
-}
-
-fn is<T: 'static>(value: &Value) -> bool {
-    value.as_object().is_some_and(|object| object.is::<T>())
-}
-
-/// Whether it is a map as JSON has them. Of other keys two can be the same text.
-fn has_text_keys(value: &Value) -> bool {
-    let map = value.as_object().and_then(|object| object.downcast_ref::<IndexMap<Value, Value>>());
-    map.is_some_and(|map| map.keys().all(|key| key.as_str().is_some()))
 }
 
 #[cfg(test)]
