@@ -210,6 +210,12 @@ fn opens_connections(credential: &Credential, field: &str) -> bool {
 
 /// For bytes that are not rewritten.
 pub(crate) fn have_none(seal: &Seal, bytes: &[u8]) -> Result<(), Refused> {
+    // Gigabytes go by here, and next to none has the word in it that all of them begin with.
+    let any = seal.write("x", "x");
+    let word = any.split('~').next().unwrap_or_default();
+    if memchr::memmem::find(bytes, word.as_bytes()).is_none() {
+        return Ok(());
+    }
     for run in placeholder::runs(bytes) {
         let found = placeholder::find(std::str::from_utf8(&bytes[run]).unwrap_or_default());
         if let Some(Found { alias, .. }) = found.iter().find(|found| seal.is_on(found)) {
