@@ -21,7 +21,7 @@ pub(super) struct Held(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     json: OnceLock<Json>,
-    /// What `json` was read from, if that is known. Most values are never written down again.
+    /// The JSON as it came, if it came as text. Most values are never written down again.
     text: Option<String>,
     written: OnceLock<Box<RawValue>>,
     shown: OnceLock<Value>,
@@ -41,14 +41,9 @@ impl Held {
 
     /// What a template gave, with its text.
     pub(super) fn rendered(value: Value, Written { text, is_plain }: Written) -> Self {
-        match RawValue::from_string(text) {
-            Ok(written) => {
-                // What is more than its JSON must not be seen as that only until the command is taken up again elsewhere.
-                let shown = if is_plain { value.into() } else { OnceLock::new() };
-                Self(Arc::new(Inner { written: written.into(), shown, ..Inner::default() }))
-            }
-            Err(_) => unreachable!("it was written as JSON"),
-        }
+        // What is more than its JSON must not be seen as that only until the command is taken up again elsewhere.
+        let shown = if is_plain { value.into() } else { OnceLock::new() };
+        Self(Arc::new(Inner { text: Some(text), shown, ..Inner::default() }))
     }
 
     pub(super) fn json(&self) -> &Json {
@@ -77,9 +72,9 @@ impl Held {
 }
 
 impl Inner {
-    /// Its text was written here, and is as deep as a value may be.
+    /// A text without its JSON was written here, and is as deep as a value may be.
     fn read(&self) -> Json {
-        let text = self.written.get().map_or("null", |written| written.get());
+        let text = self.text.as_deref().unwrap_or("null");
         let mut reader = serde_json::Deserializer::from_str(text);
         reader.disable_recursion_limit();
         Json::deserialize(&mut reader).unwrap_or_default()

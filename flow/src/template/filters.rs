@@ -249,16 +249,18 @@ pub(super) fn replaced(value: &Value, from: &Value, to: &Value, times: Option<us
     let times = times.unwrap_or(usize::MAX);
     let mut letters = from.chars();
     // A lone letter is looked for many bytes at a time, other texts are not.
-    if let (Some(letter), None) = (letters.next(), letters.next()) {
-        let found = value.matches(letter).take(times).count();
-        bound(value.len().saturating_add(found.saturating_mul(to.len().saturating_sub(from.len()))))?;
-        return Ok(value.replacen(letter, &to, times));
-    }
+    let letter = letters.next().filter(|_| letters.next().is_none());
     if to.len() > from.len() {
-        let found = value.matches(from.as_str()).take(times).count();
+        let found = match letter {
+            Some(letter) => value.matches(letter).take(times).count(),
+            None => value.matches(from.as_str()).take(times).count(),
+        };
         bound(value.len().saturating_add(found.saturating_mul(to.len() - from.len())))?;
     }
-    Ok(value.replacen(&from, &to, times))
+    Ok(match letter {
+        Some(letter) => value.replacen(letter, &to, times),
+        None => value.replacen(&from, &to, times),
+    })
 }
 
 pub(super) fn bound(bytes: usize) -> Result<(), Error> {
